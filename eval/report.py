@@ -1,0 +1,68 @@
+"""Tables from finished runs: on the terminal, and as results/README.md.
+
+    python eval/report.py                         # every benchmark below results/
+    python eval/report.py --benchmark demo --no-write
+
+Takes the newest finished run of each model and arm. Declines to put runs of different tasks, prompts or limits
+into one table, and says which differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hypertool import tables
+from hypertool.errors import HyperToolError
+from hypertool.prompts import ARMS
+from rich.console import Console
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Print and write the comparison tables.")
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--benchmark", help="only this one (default: all)")
+    parser.add_argument("--no-write", action="store_true", help="do not rewrite results/README.md")
+    arguments = parser.parse_args()
+    console = Console()
+    pages = ["# Results\n\nWritten by `make report`; each run's config.json says how to make it again.\n"]
+    try:
+        for title, runs in groups(arguments.results, arguments.benchmark):
+            tables.check_comparable(runs)
+            rows = tables.cells(runs)
+            console.print(tables.terminal(title, rows))
+            console.print(tables.caption(runs), style="dim", soft_wrap=True)
+            folders = "\n".join(f"- `{run.folder}`" for run in runs)
+            pages.append(f"## {title}\n\n{tables.markdown(rows)}\n{tables.caption(runs)}\n\n{folders}\n")
+    except HyperToolError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
+    if len(pages) == 1:
+        print(f"report: no finished run below {arguments.results}; make one: make eval MODEL=scripted", file=sys.stderr)
+        return 2
+    if not arguments.no_write and arguments.benchmark is None:
+        target = arguments.results / "README.md"
+        target.write_text("\n".join(pages), encoding="utf-8")
+        console.print(f"written: {target}")
+    return 0
+
+
+def groups(root: Path, only: str | None) -> list[tuple[str, list[tables.Finished]]]:
+    """(title, runs) per benchmark, task set and seed; the newest run of each model and arm."""
+    found: dict[tuple[str, str], dict[tuple[str, str], tables.Finished]] = {}
+    for path in sorted(root.glob("*/*/*/metrics.json"), key=lambda path: path.stat().st_mtime):
+        run = tables.read_finished(path.parent)
+        if run is None or (only is not None and run.config["benchmark"] != only):
+            continue
+        title = f"{run.config['benchmark']}, task set {run.config['tasks_hash']}, seed {run.config['seed']}"
+        found.setdefault((run.config["benchmark"], title), {})[(run.model, run.arm)] = run
+    order = {arm: place for place, arm in enumerate(ARMS)}
+    return [
+        (title, sorted(runs.values(), key=lambda run: (run.model, order[run.arm])))
+        for (_, title), runs in sorted(found.items())
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

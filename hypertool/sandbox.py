@@ -1,0 +1,659 @@
+"""Run one block in a jail and serve its tool calls: the host side, which believes nothing it is sent.
+
+An executor takes code, an async callable that reaches the tools, and limits; it gives back an `Outcome`.
+It knows no MCP. A fault of the block is a `BlockError` inside the outcome; only our own machinery raises.
+
+    jail = JailExecutor()
+    await jail.start()                                   # or ExecutorUnavailable, saying what to install
+    outcome = await jail.run("result = 6 * 7", call, Limits())
+    await jail.aclose()                                  # leaves no process
+
+Three layers keep a block in: bubblewrap's namespaces (no network, no files but the interpreter, no other
+processes), the guest's seccomp filter and rlimits, and this file, which counts, times and finally kills.
+What is covered, and what is not: docs/sandbox.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import marshal
+import math
+import os
+import platform
+import shutil
+import signal
+import socket
+import struct
+import sys
+import sysconfig
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from hypertool import blocks
+from hypertool.errors import (
+    BlockError,
+    BlockErrorKind,
+    ExecutorUnavailable,
+    SandboxError,
+    ServerError,
+    ToolCallError,
+    boundary,
+)
+from hypertool.trajectory import CallRecord
+
+ToolCaller = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
+"""(server, tool, params) -> a JSON value for the block, or raises ToolCallError or ServerError."""
+
+GUEST = Path(__file__).with_name("guest.py")
+MAX_DEPTH = 60
+MAX_VALUES = 200_000
+START_S = 30.0
+GUEST_KINDS = {"no_result", "tool", "runtime", "result_type", "result_too_large", "message_too_large"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of one block. They enter the run record."""
+
+    cpu_s: int = 10
+    """CPU seconds of the block's process, enforced by the kernel."""
+    wall_s: float = 180.0
+    """Seconds from the start of the block to its end, tools included."""
+    tool_s: float = 60.0
+    """Seconds one tool call may take; then the block gets a ToolError it can catch."""
+    memory_mb: int = 512
+    """Address space of the block's process, interpreter included."""
+    max_calls: int = 200
+    max_parallel: int = 8
+    """Tool calls in flight at once; further ones wait."""
+    code_chars: int = 65_536
+    result_chars: int = 65_536
+    frame_mb: int = 8
+    """The largest message between block and host: parameters, or a tool's reply."""
+    stdout_chars: int = 4_096
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a block came to. `result` means something only when `error` is None."""
+
+    result: Any = None
+    error: BlockError | None = None
+    stdout: str = ""
+    calls: tuple[CallRecord, ...] = ()
+    """Every inner call in the order made, finished or not."""
+    wall_s: float = 0.0
+    tool_s: float = 0.0
+    """Seconds of `wall_s` during which at least one tool call was open."""
+    server_errors: tuple[str, ...] = ()
+    """Texts of the ServerErrors the block was told of: infrastructure, not the model's fault."""
+
+
+class Executor(Protocol):
+    name: str
+    isolation: str
+
+    async def start(self) -> None: ...
+    async def run(self, code: str, call: ToolCaller, limits: Limits) -> Outcome: ...
+    async def aclose(self) -> None: ...
+
+
+class _Ended(Exception):
+    """The block is over with this error."""
+
+    def __init__(self, kind: BlockErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.error = BlockError(kind, kind.title().replace("_", ""), message)
+
+
+class _ZygoteLost(Exception):
+    """The zygote went away before a block was started."""
+
+
+class JailExecutor:
+    """CPython under bubblewrap: one zygote per executor, one forked child per block.
+
+    Bound to the event loop that first uses it. At most `max_blocks` blocks run at once, the rest wait:
+    `Limits.memory_mb` times that number should fit the machine.
+    """
+
+    name = "jail-bwrap"
+    isolation = "os"
+
+    def __init__(self, max_blocks: int = 16) -> None:
+        self._slots = asyncio.Semaphore(max_blocks)
+        self._starting = asyncio.Lock()
+        self._zygote: _Zygote | None = None
+        self._closed = False
+
+    async def start(self) -> None:
+        """Probe this machine and start the zygote. Raises ExecutorUnavailable with what to do about it."""
+        try:
+            await self._alive()
+            outcome = await self.run("result = 1", _no_tools, Limits())
+        except BaseException:
+            await self.aclose()
+            raise
+        if outcome.result != 1:
+            await self.aclose()
+            reason = outcome.error.message if outcome.error else "a wrong answer"
+            raise ExecutorUnavailable(f"the jail starts, but a block cannot run in it: {reason}")
+
+    async def run(self, code: str, call: ToolCaller, limits: Limits) -> Outcome:
+        """Run one block. Raises SandboxError for faults of ours, never for the block's.
+
+        Cancelling the awaiting task kills the block and its open tool calls.
+        """
+        error = blocks.check(code, limits.code_chars)
+        if error is not None:
+            return Outcome(error=error)
+        order = {
+            "cpu_s": max(1, math.ceil(limits.cpu_s)),
+            "memory_mb": limits.memory_mb,
+            "frame_bytes": limits.frame_mb * 2**20,
+            "max_parallel": limits.max_parallel,
+            "result_chars": limits.result_chars,
+            "stdout_chars": limits.stdout_chars,
+        }
+        async with self._slots:
+            for _ in range(2):
+                zygote = await self._alive()
+                with contextlib.suppress(_ZygoteLost):  # nothing of the block has run yet, so try again
+                    child = await zygote.fork(order)
+                    try:
+                        return await _Session(child, call, limits).run(code)
+                    finally:
+                        child.kill()
+        raise SandboxError("the sandbox's zygote died twice before the block could start")
+
+    async def aclose(self) -> None:
+        """End the zygote and every block. A block in flight ends as `crashed`."""
+        self._closed = True
+        async with self._starting:
+            if self._zygote is not None:
+                await self._zygote.aclose()
+
+    async def _alive(self) -> _Zygote:
+        async with self._starting:
+            if self._closed:
+                raise SandboxError("the executor is closed")
+            if self._zygote is not None and self._zygote.lost:
+                await self._zygote.aclose()
+                self._zygote = None
+                for pause in (0.0, 1.0):
+                    await asyncio.sleep(pause)
+                    with contextlib.suppress(ExecutorUnavailable):
+                        self._zygote = await _Zygote.spawn()
+                        return self._zygote
+                raise SandboxError("the sandbox's zygote died and could not be started again, tried twice")
+            if self._zygote is None:
+                self._zygote = await _Zygote.spawn()
+            return self._zygote
+
+
+async def _no_tools(server: str, tool: str, params: dict[str, Any]) -> Any:
+    raise ToolCallError(f"there are no tools here: {server}.{tool} {params}")
+
+
+def _bwrap_command(bwrap: str, control: int) -> list[str]:
+    """The jail: the interpreter, the C library, time zones and the guest file, read-only; nothing else."""
+    prefix = Path(sys.base_prefix).resolve()
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python = prefix / "bin" / version
+    python = (python if python.exists() else Path(sys.executable)).resolve()
+    stdlib = prefix / "lib" / version
+    command = [bwrap, "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--as-pid-1"]
+    command += ["--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "jail"]
+    command += ["--setenv", "MALLOC_ARENA_MAX", "1"]  # an arena per thread would use up the address space
+    folders = [Path("/lib"), Path("/lib64"), Path("/usr/lib64")]
+    multiarch = [Path("/usr/lib/x86_64-linux-gnu"), Path("/lib/x86_64-linux-gnu")]
+    folders += [path for path in multiarch if path.exists()] or [Path("/usr/lib")]
+    for folder in folders:
+        if folder.is_symlink():
+            command += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.exists() and folder != Path("/lib"):
+            command += ["--ro-bind", str(folder), str(folder)]
+    if prefix == Path("/usr"):
+        command += ["--ro-bind", str(stdlib), str(stdlib)]
+    else:
+        command += ["--ro-bind", str(prefix / "lib"), str(prefix / "lib")]
+        command += ["--setenv", "LD_LIBRARY_PATH", str(prefix / "lib")]
+    for packages in ("site-packages", "dist-packages"):  # unused, and may hold or name a checkout
+        if (stdlib / packages).exists():
+            command += ["--tmpfs", str(stdlib / packages), "--remount-ro", str(stdlib / packages)]
+    zones = [path for path in (sysconfig.get_config_var("TZPATH") or "").split(":") if Path(path).is_dir()]
+    for path in [str(python), *zones]:
+        command += ["--ro-bind", path, path]
+    command += ["--ro-bind", str(GUEST.resolve()), "/guest.py", "--remount-ro", "/", "--chdir", "/"]
+    return [*command, str(python), "-I", "-S", "-B", "-X", "utf8", "/guest.py", str(control)]
+
+
+class _Child:
+    """One block's process as the parent holds it: a pidfd, our end of its socket, its exit report."""
+
+    def __init__(self, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.number = number
+        self.started: asyncio.Future[None] = loop.create_future()
+        self.exited: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.ours, self.theirs = socket.socketpair()
+        self.pidfd = -1
+        self.killed = False
+
+    def kill(self) -> None:
+        """SIGKILL, always, also after success; a pidfd cannot hit a recycled process id."""
+        self.killed = True
+        self.ours.close()
+        self.theirs.close()
+        if self.pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            os.close(self.pidfd)
+            self.pidfd = -1
+
+
+class _Zygote:
+    """The parent's hold on one zygote: asks for forks, receives pidfds and exit reports."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        self.process = process
+        self.control = control
+        self.lost = False
+        self.ready = asyncio.get_running_loop().create_future()
+        self.children: dict[int, _Child] = {}
+        self.number = 0
+        control.setblocking(False)
+        asyncio.get_running_loop().add_reader(control.fileno(), self._receive)
+
+    @classmethod
+    async def spawn(cls) -> _Zygote:
+        """Start bubblewrap and wait for the guest's word. Raises ExecutorUnavailable with the reason."""
+        if sys.platform != "linux" or platform.machine() != "x86_64":
+            raise ExecutorUnavailable(
+                f"the jail needs Linux on x86-64, this is {sys.platform} on {platform.machine()}; "
+                "run it in an x86-64 Linux container or virtual machine"
+            )
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise ExecutorUnavailable(
+                "bubblewrap, which isolates blocks, is not installed: apt-get install bubblewrap"
+            )
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *_bwrap_command(bwrap, theirs.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=(theirs.fileno(),),
+            )
+        zygote = cls(process, ours)
+        try:
+            async with asyncio.timeout(START_S):
+                await zygote.ready
+        except (_ZygoteLost, TimeoutError) as error:
+            late = isinstance(error, TimeoutError)
+            reason = f"it was not ready within {START_S:g} s" if late else await zygote._words()
+            await zygote.aclose()
+            raise ExecutorUnavailable(
+                f"bubblewrap could not build the jail: {reason}. If namespaces are refused, allow user "
+                "namespaces (sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_"
+                "unprivileged_userns=0; in a container, run it with a seccomp profile that permits them)"
+            ) from None
+        except BaseException:
+            await zygote.aclose()
+            raise
+        return zygote
+
+    async def _words(self) -> str:
+        assert self.process.stderr is not None
+        with contextlib.suppress(TimeoutError):
+            text = await asyncio.wait_for(self.process.stderr.read(2000), 2.0)
+            return text.decode("utf-8", "replace").strip() or "it ended without a word"
+        return "it ended without a word"
+
+    async def fork(self, order: dict[str, Any]) -> _Child:
+        """Have a locked-up child started. Raises _ZygoteLost; whoever cancels leaves no child behind."""
+        self.number += 1
+        child = _Child(self.number)
+        self.children[child.number] = child
+        message = json.dumps({"block": child.number, **order}).encode()
+        try:
+            while not self.lost:
+                try:
+                    socket.send_fds(self.control, [message], [child.theirs.fileno()])
+                    break
+                except BlockingIOError:
+                    await asyncio.sleep(0.005)
+                except OSError:
+                    self._lose()
+            if self.lost:
+                raise _ZygoteLost
+            async with asyncio.timeout(START_S):
+                await child.started
+        except TimeoutError:
+            child.kill()
+            self.process.kill()
+            raise _ZygoteLost from None
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            child.theirs.close()
+        return child
+
+    def _receive(self) -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self.control, 65_536, 4)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        if not data:
+            self._lose()
+            return
+        message = json.loads(data)
+        if message["op"] == "ready":
+            if not self.ready.done():
+                self.ready.set_result(None)
+            return
+        child = self.children[message["block"]]
+        if message["op"] == "child":
+            child.pidfd = descriptors[0]
+            if child.killed:
+                child.kill()
+            elif not child.started.done():
+                child.started.set_result(None)
+        else:
+            del self.children[child.number]
+            if message["op"] == "refused" and not child.started.done():
+                child.started.set_exception(SandboxError(f"no process for a block: {message['why']}"))
+            if not child.exited.done():
+                child.exited.set_result(message)
+
+    def _lose(self) -> None:
+        if self.lost:
+            return
+        self.lost = True
+        asyncio.get_running_loop().remove_reader(self.control.fileno())
+        self.control.close()
+        for future in (self.ready, *(child.started for child in self.children.values())):
+            if not future.done():
+                future.set_exception(_ZygoteLost())
+                future.exception()  # seen, whether or not anybody waits
+        for child in self.children.values():
+            if not child.exited.done():
+                child.exited.set_result({"status": None, "cpu_s": 0.0})
+        self.children.clear()
+
+    async def aclose(self) -> None:
+        self._lose()  # the closed control socket ends the zygote, and with it its whole namespace
+        try:
+            await asyncio.wait_for(self.process.wait(), 2.0)
+        except TimeoutError:
+            self.process.kill()
+            await self.process.wait()
+        finally:
+            if self.process.returncode is None:
+                self.process.kill()
+
+
+@dataclass
+class _Session:
+    """One block from its first frame to its outcome."""
+
+    child: _Child
+    call: ToolCaller
+    limits: Limits
+    calls: list[CallRecord] = field(default_factory=list)
+    server_errors: list[str] = field(default_factory=list)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    ids: set[int] = field(default_factory=set)
+    tool_s: float = 0.0
+    busy_since: float = 0.0
+
+    async def run(self, code: str) -> Outcome:
+        self.begun = time.perf_counter()
+        self.free = asyncio.Semaphore(self.limits.max_parallel)
+        self.writing = asyncio.Lock()
+        self.fault: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.reader, self.writer = await asyncio.open_unix_connection(sock=self.child.ours)
+        reading = asyncio.create_task(self._read(code))
+        try:
+            either: set[asyncio.Future[Any]] = {reading, self.fault}
+            await asyncio.wait(either, timeout=self.limits.wall_s, return_when=asyncio.FIRST_COMPLETED)
+            if self.fault.done():
+                self.fault.result()
+            outcome = reading.result() if reading.done() else self._out_of_time()
+            return replace(
+                outcome,
+                calls=tuple(self.calls),
+                wall_s=time.perf_counter() - self.begun,
+                tool_s=self.tool_s + (time.perf_counter() - self.busy_since if self.tasks else 0.0),
+                server_errors=tuple(self.server_errors),
+            )
+        finally:
+            self.writer.transport.abort()
+            self.child.kill()
+            open_tasks: set[asyncio.Task[Any]] = {reading, *self.tasks}
+            for task in open_tasks:
+                task.cancel()
+            await asyncio.wait(open_tasks, timeout=5.0)
+            for future in (*open_tasks, self.fault):
+                if future.done() and not future.cancelled():
+                    future.exception()  # seen, so that asyncio does not report it
+
+    def _out_of_time(self) -> Outcome:
+        waiting = self.tool_s + (time.perf_counter() - self.busy_since if self.tasks else 0.0)
+        open_calls = [f"{record.server}.{record.tool}" for record in self.calls if record.error == OPEN]
+        told = f"The block ran longer than {self.limits.wall_s:g} s"
+        if open_calls or waiting >= 0.1:
+            told += f"; {waiting:.3g} s of it waiting for {open_calls[0] if open_calls else 'tools'}"
+        return Outcome(error=_Ended("wall_limit", f"{told}.").error)
+
+    async def _read(self, code: str) -> Outcome:
+        """Serve the block until it answers, dies or breaks a rule."""
+        try:
+            program = base64.b64encode(marshal.dumps(blocks.compiled(code))).decode()
+            await self._write(json.dumps({"op": "run", "source": code, "code": program}).encode())
+            while True:
+                await self.free.acquire()  # above max_parallel nothing is read
+                message = await self._frame()
+                if message.get("op") == "call":
+                    self._begin(message)
+                    continue
+                stdout = _text(message.get("stdout"), self.limits.stdout_chars + 100)
+                if message.get("op") == "done" and "result" in message:
+                    return Outcome(result=self._result(message["result"]), stdout=stdout)
+                if message.get("op") == "fail":
+                    return Outcome(error=self._failure(message), stdout=stdout)
+                raise _broken("an unknown message")
+        except _Ended as ended:
+            return Outcome(error=ended.error)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return Outcome(error=await self._post_mortem())
+
+    async def _frame(self) -> dict[str, Any]:
+        size = int.from_bytes(await self.reader.readexactly(4))
+        if size > self.limits.frame_mb * 2**20:
+            raise _Ended(
+                "message_too_large",
+                f"The block sent a message of {size:,} bytes, the limit is {self.limits.frame_mb} MiB.",
+            )
+        data = await self.reader.readexactly(size)
+        try:
+            message = json.loads(data.decode(), parse_constant=_refuse)
+            if b"\\ud" in data or b"\\uD" in data:
+                json.dumps(message, ensure_ascii=False).encode()  # a lone surrogate fails here
+        except (ValueError, RecursionError):
+            raise _broken("a message that is not JSON") from None
+        if not isinstance(message, dict):
+            raise _broken("a message that is not an object")
+        return message
+
+    def _begin(self, message: dict[str, Any]) -> None:
+        number, params = message.get("id"), message.get("params")
+        server, tool = message.get("server"), message.get("tool")
+        if type(number) is not int or number in self.ids:
+            raise _broken("a call without an id of its own")
+        if not isinstance(server, str) or not isinstance(tool, str) or not isinstance(params, dict):
+            raise _broken("a call without server, tool and params")
+        if _shape_fault(params):
+            raise _broken("a call with params too deep or too many")
+        if len(self.calls) >= self.limits.max_calls:
+            raise _Ended("call_limit", f"The block made more than {self.limits.max_calls} tool calls.")
+        self.ids.add(number)
+        started = time.perf_counter()
+        self.calls.append(
+            CallRecord(server, tool, params, ok=False, error=OPEN, start_s=round(started - self.begun, 4))
+        )
+        if not self.tasks:
+            self.busy_since = started
+        task = asyncio.create_task(self._answer(number, len(self.calls) - 1))
+        self.tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not self.tasks:
+            self.tool_s += time.perf_counter() - self.busy_since
+        self.free.release()
+        if not self.fault.done() and not self.child.killed:
+            if task.cancelled():
+                self.fault.set_exception(SandboxError("the tool caller cancelled itself"))
+            elif (error := task.exception()) is not None and not isinstance(error, ConnectionError):
+                self.fault.set_exception(error)
+
+    async def _answer(self, number: int, place: int) -> None:
+        """Make one tool call, record it, reply. Whatever it raises is our fault, not the block's."""
+        record = self.calls[place]
+        name = f"{record.server}.{record.tool}"
+        started = time.perf_counter()
+        error, value, data = "", None, b"null"
+        try:
+            with boundary(SandboxError, f"calling {name}"):
+                async with asyncio.timeout(self.limits.tool_s) as clock:
+                    # a copy: what a caller does to its params must not reach the record
+                    value = await self.call(record.server, record.tool, json.loads(json.dumps(record.params)))
+                data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        except ToolCallError as refused:
+            error = str(refused) or "the tool failed without a text"
+        except ServerError as broken:
+            error = str(broken)
+            self.server_errors.append(error)
+        except SandboxError:
+            if not clock.expired():
+                raise
+            error = f"{name} did not answer within {self.limits.tool_s:g} s."
+        if len(data) > self.limits.frame_mb * 2**20 - 100:
+            error = f"{name} answered with {len(data):,} bytes, the limit is {self.limits.frame_mb} MiB."
+        self.calls[place] = replace(
+            record,
+            ok=not error,
+            reply=None if error else value,
+            error=error or None,
+            seconds=round(time.perf_counter() - started, 4),
+            bytes=len(data) if not error else 0,
+        )
+        if error:
+            await self._write(json.dumps({"id": number, "ok": False, "error": error[:20_000]}).encode())
+        else:
+            await self._write(b'{"id":%d,"ok":true,"value":%b}' % (number, data))
+
+    async def _write(self, data: bytes) -> None:
+        """One frame at a time, each drained: a block that does not read holds up nobody's memory."""
+        async with self.writing:
+            self.writer.write(struct.pack(">I", len(data)) + data)
+            await self.writer.drain()
+
+    def _result(self, value: Any) -> Any:
+        if fault := _shape_fault(value):
+            raise _broken(f"a result with {fault}")
+        size = len(json.dumps(value, ensure_ascii=False))
+        if size > self.limits.result_chars:
+            raise _Ended(
+                "result_too_large",
+                f"result has {size:,} characters, the limit is {self.limits.result_chars:,}. "
+                "Filter, slice or summarise it in the block.",
+            )
+        return value
+
+    def _failure(self, message: dict[str, Any]) -> BlockError:
+        kind, line = message.get("kind"), message.get("line")
+        line = line if type(line) is int else None
+        text = _text(message.get("message"), 4_000)
+        name = _text(message.get("type"), 80)
+        if kind in ("cpu_limit", "memory_limit"):
+            text = self._used_up(kind, line)
+        elif not isinstance(kind, str) or kind not in GUEST_KINDS:
+            raise _broken("a failure of unknown kind")
+        if kind not in ("tool", "runtime"):
+            name = kind.title().replace("_", "")
+        rows = message.get("frames")
+        frames = tuple(
+            (row[0], _text(row[1], 80), _text(row[2], 160))
+            for row in (rows[:6] if isinstance(rows, list) else [])
+            if isinstance(row, list) and len(row) == 3 and type(row[0]) is int
+        )
+        return BlockError(kind, name, text, line, frames[-1][2] if frames else None, frames)
+
+    def _used_up(self, kind: BlockErrorKind, line: int | None = None) -> str:
+        if kind == "memory_limit":
+            return f"The block used more than {self.limits.memory_mb} MiB of memory."
+        where = f" (stopped at line {line})" if line else ""
+        return f"The block used more than {self.limits.cpu_s:g} s of CPU time{where}."
+
+    async def _post_mortem(self) -> BlockError:
+        """The block closed its channel: ask the zygote what became of the process."""
+        report: dict[str, Any] = {"status": None, "cpu_s": 0.0}
+        with contextlib.suppress(TimeoutError):
+            report = await asyncio.wait_for(asyncio.shield(self.child.exited), 2.0)
+        if report["cpu_s"] >= self.limits.cpu_s:
+            return _Ended("cpu_limit", self._used_up("cpu_limit")).error
+        text = "The block's process died (out of memory, or it damaged its own runtime)."
+        if report["status"] is not None and os.WIFEXITED(report["status"]):
+            text = "The block's process exited without an answer (out of memory, or it ended itself)."
+        return _Ended("crashed", text).error
+
+
+OPEN = "not finished when the block ended"
+
+
+def _broken(what: str) -> _Ended:
+    return _Ended("crashed", f"The block broke the protocol of its tool channel: it sent {what}.")
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _text(value: Any, limit: int) -> str:
+    """Hostile text made fit to show: cut, with control characters escaped so that no terminal obeys them."""
+    if not isinstance(value, str):
+        return ""
+    text = "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in value[:limit]
+    )
+    return text[:limit]
+
+
+def _shape_fault(value: Any) -> str:
+    """Why a value is no result: too deep or too many parts. Empty when it is fine. Never recurses."""
+    level, count = [value], 0
+    for _ in range(MAX_DEPTH + 2):
+        count += len(level)
+        level = [
+            part
+            for item in level
+            if isinstance(item, (list, dict))
+            for part in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return f"more than {MAX_VALUES:,} values" if count > MAX_VALUES else ""
+    return f"more than {MAX_DEPTH} levels"

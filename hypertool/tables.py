@@ -1,0 +1,140 @@
+"""Finished runs side by side: the same rows on the terminal and in Markdown, n and intervals included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from hypertool import metrics
+from hypertool.errors import ConfigError
+from hypertool.runs import Run
+from hypertool.trajectory import Trajectory
+
+COLUMNS = (
+    "model",
+    "arm",
+    "success",
+    "tokens",
+    "vs react",
+    "peak context",
+    "turns",
+    "outer calls",
+    "inner calls",
+    "parse failed",
+    "infra",
+)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One finished run as read from disk. `rows` is empty where only metrics.json was committed."""
+
+    folder: Path
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+    metrics: dict[str, Any]
+    rows: list[Trajectory]
+
+    @property
+    def arm(self) -> str:
+        return str(self.config["arm"])
+
+    @property
+    def model(self) -> str:
+        return str(self.config["model"])
+
+
+def read_finished(folder: Path) -> Finished | None:
+    """A finished run, or None if the folder holds none."""
+    config, numbers = folder / "config.json", folder / "metrics.json"
+    if not config.exists() or not numbers.exists():
+        return None
+    saved = json.loads(config.read_text(encoding="utf-8"))
+    return Finished(
+        folder,
+        saved["config"],
+        saved["provenance"],
+        json.loads(numbers.read_text(encoding="utf-8")),
+        Run(folder).load(),
+    )
+
+
+def check_comparable(runs: Sequence[Finished]) -> None:
+    """Raises ConfigError, naming the key, if runs were made on different tasks, prompts or limits."""
+    for key in ("tasks_hash", "prompt_hash", "world_hash", "budget", "limits"):
+        values = {json.dumps(run.config.get(key), sort_keys=True) for run in runs}
+        if len(values) > 1:
+            raise ConfigError(
+                f"these runs differ in {key} and do not belong into one table: "
+                + ", ".join(f"{run.folder.name}={run.config.get(key)}" for run in runs)
+            )
+
+
+def cells(runs: Sequence[Finished]) -> list[list[str]]:
+    """One row per run, in COLUMNS order. `vs react` is the paired token ratio to the same model's react run."""
+    react = {run.model: run for run in runs if run.arm == "react"}
+    table = []
+    for run in runs:
+        numbers = run.metrics
+        baseline = react.get(run.model)
+        ratio = None
+        if baseline is not None and baseline is not run and baseline.rows and run.rows:
+            ratio = metrics.ratio(baseline.rows, run.rows, metrics.tokens)
+        table.append(
+            [
+                run.model,
+                run.arm,
+                f"{numbers['passed']}/{numbers['n']} {_interval(numbers['success'], 2)}",
+                _interval(numbers["tokens"], 0),
+                _interval(ratio, 2),
+                _interval(numbers["peak_context"], 0),
+                _interval(numbers["turns"], 1),
+                _interval(numbers["outer_calls"], 1),
+                _interval(numbers["inner_calls"], 1),
+                str(numbers["parse_failed"]),
+                str(numbers["infra_errors"]),
+            ]
+        )
+    return table
+
+
+def _interval(value: list[float] | None, digits: int) -> str:
+    if value is None:
+        return "-"
+    centre, low, high = (f"{number:,.{digits}f}" for number in value)
+    return centre if low == high else f"{centre} [{low}, {high}]"
+
+
+def terminal(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    """A rich table; print it with a Console."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name in ("model", "arm") else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """The same table for README and results/."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def caption(runs: Sequence[Finished]) -> str:
+    """Where the numbers come from: commit, task set, seeds, intervals."""
+    commits = sorted({run.provenance["commit"] + ("+dirty" if run.provenance["dirty"] else "") for run in runs})
+    seeds = sorted({run.config["seed"] for run in runs})
+    first = runs[0].config
+    return (
+        f"benchmark {first['benchmark']}, worlds {', '.join(first['worlds'])}, split {first['split']}, "
+        f"task set {first['tasks_hash']}, seed {', '.join(map(str, seeds))}, commit {', '.join(commits)}. "
+        "Success: Wilson 95 %; means and ratios: bootstrap 95 % over tasks. Tokens: Qwen3, prompt with tools "
+        "summed over turns plus completions."
+    )

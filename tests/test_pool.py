@@ -1,0 +1,165 @@
+"""The pool against a real stdio server: replies as code expects them, failures as they should be blamed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypertool.errors import ConfigError, ServerError, ToolCallError
+from hypertool.pool import Pool, load_servers
+
+
+def with_pool(path: Path, use: Callable[[Pool], Awaitable[Any]], names: tuple[str, ...] = ("echo",)) -> Any:
+    async def main() -> Any:
+        async with Pool(load_servers(path)) as pool:
+            await pool.start(names)
+            return await use(pool)
+
+    return asyncio.run(main())
+
+
+def test_replies_as_code_expects_them(servers_file: Path) -> None:
+    async def use(pool: Pool) -> dict[str, Any]:
+        texts = ["007", "true", "1e5", "plain", '{"a": [1]}', "[1, 2]", "{broken", ""]
+        values = {text: (await pool.call("echo", "echo", {"text": text}, 20)).value for text in texts}
+        for rows in (0, 1, 2):
+            values[f"typed{rows}"] = (await pool.call("echo", "typed", {"rows": rows}, 20)).value
+            values[f"listed{rows}"] = (await pool.call("echo", "listed", {"rows": rows}, 20)).value
+        values["picture"] = (await pool.call("echo", "picture", {}, 20)).value
+        return values
+
+    values = with_pool(servers_file, use)
+    assert values["007"] == "007"
+    assert values["true"] == "true"
+    assert values["1e5"] == "1e5"
+    assert values["plain"] == "plain"
+    assert values['{"a": [1]}'] == {"a": [1]}
+    assert values["[1, 2]"] == [1, 2]
+    assert values["{broken"] == "{broken"
+    assert values[""] == ""
+    assert values["typed1"] == {"rows": [{"id": 0}]}
+    assert [values[f"listed{rows}"] for rows in (0, 1, 2)] == [[], [{"id": 0}], [{"id": 0}, {"id": 1}]]
+    assert values["picture"] == ["a dot", "[image image/png, 3 bytes]"]
+
+
+def test_failures_are_blamed_on_the_tool_with_its_own_text(servers_file: Path) -> None:
+    async def use(pool: Pool) -> None:
+        with pytest.raises(ToolCallError, match="no such row 7"):
+            await pool.call("echo", "fail", {"reason": "no such row 7"}, 20)
+        with pytest.raises(ToolCallError, match=r"unknown tool 'ecko'. Did you mean 'echo'\?"):
+            await pool.call("echo", "ecko", {}, 20)
+        with pytest.raises(ToolCallError, match=r"unknown server 'echoo'. Did you mean 'echo'\?"):
+            await pool.call("echoo", "echo", {}, 20)
+        with pytest.raises(ToolCallError, match=r"missing required parameter 'text'.*\*text: string"):
+            await pool.call("echo", "echo", {}, 20)
+        with pytest.raises(ToolCallError, match="rows: 'many' is not of type 'integer'"):
+            await pool.call("echo", "typed", {"rows": "many"}, 20)
+
+    with_pool(servers_file, use)
+
+
+def test_a_slow_tool_ends_at_its_limit_and_the_server_stays_usable(servers_file: Path) -> None:
+    async def use(pool: Pool) -> float:
+        started = time.monotonic()
+        with pytest.raises(ToolCallError, match=r"echo.sleep did not answer within 1 s"):
+            await pool.call("echo", "sleep", {"seconds": 4}, 1)
+        elapsed = time.monotonic() - started
+        assert (await pool.call("echo", "echo", {"text": "still here"}, 20)).value == "still here"
+        return elapsed
+
+    assert with_pool(servers_file, use) < 4
+
+
+def test_a_server_that_dies_is_blamed_restarted_and_the_call_not_repeated(servers_file: Path) -> None:
+    async def use(pool: Pool) -> None:
+        before = (await pool.call("echo", "process_id", {}, 20)).value
+        with pytest.raises(ServerError, match="died during die"):
+            await pool.call("echo", "die", {}, 20)
+        after = (await pool.call("echo", "process_id", {}, 20)).value
+        assert before != after
+
+    with_pool(servers_file, use)
+
+
+def test_noise_on_stdout_and_large_replies_do_no_harm(servers_file: Path) -> None:
+    async def use(pool: Pool) -> None:
+        assert (await pool.call("echo", "noise", {}, 20)).value == "ok"
+        assert len((await pool.call("echo", "big", {"megabytes": 16}, 60)).value) == 16_000_000
+        assert (await pool.call("echo", "echo", {"text": "fine"}, 20)).value == "fine"
+
+    with_pool(servers_file, use)
+
+
+def test_calls_run_at_once_and_keep_apart(servers_file: Path) -> None:
+    async def use(pool: Pool) -> None:
+        words = [f"word-{number}" for number in range(200)]
+        names = ["echo", "other"]
+        replies = await asyncio.gather(
+            *(pool.call(names[i % 2], "echo", {"text": word}, 60) for i, word in enumerate(words))
+        )
+        assert [reply.value for reply in replies] == words
+
+    with_pool(servers_file, use, ("echo", "other"))
+
+
+def test_a_server_that_cannot_start_shows_its_own_last_words(servers_file: Path) -> None:
+    async def use(pool: Pool) -> None:
+        raise AssertionError("unreachable")
+
+    with pytest.raises(ServerError, match="(?s)'broken' did not start.*cannot find my configuration"):
+        with_pool(servers_file, use, ("broken",))
+
+
+def test_servers_see_no_secret_of_the_host(servers_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_SECRET_KEY", "leak")
+
+    async def use(pool: Pool) -> dict[str, str]:
+        value: dict[str, str] = (await pool.call("echo", "environment", {}, 20)).value
+        return value
+
+    assert "FAKE_SECRET_KEY" not in with_pool(servers_file, use)
+
+
+def test_no_process_remains(servers_file: Path) -> None:
+    async def use(pool: Pool) -> int:
+        return int((await pool.call("echo", "process_id", {}, 20)).value)
+
+    pid = with_pool(servers_file, use)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("not json", "not a readable servers file"),
+        ("{}", "no servers"),
+        ('{"mcpServers": {"a": {"args": []}}}', "no command"),
+        ('{"mcpServers": {"a": {"command": "no-such-program"}}}', "'no-such-program' was not found"),
+        ('{"mcpServers": {"a": {"command": "python3", "args": ["${NO_SUCH_VAR}"]}}}', "NO_SUCH_VAR is not set"),
+        ('{"mcpServers": {"a": {"command": "python3", "cwd": "nowhere"}}}', "is no folder"),
+        ('{"mcpServers": {"a": {"command": "python3"}, "a": {"command": "python3"}}}', "stands twice"),
+    ],
+)
+def test_a_bad_servers_file_is_one_clear_error(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load_servers(path)
+
+
+def test_variables_and_folders_are_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", "value")
+    (tmp_path / "data").mkdir()
+    entry = {"command": "python3", "args": ["${WORD}"], "env": {"A": "x${WORD}"}, "cwd": "data"}
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"a": entry}}))
+    config = load_servers(path)["a"]
+    assert config.args == ("value",)
+    assert config.env == {"A": "xvalue"}
+    assert config.cwd == str(tmp_path / "data")
