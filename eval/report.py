@@ -13,10 +13,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 from hypertool import tables
 from hypertool.errors import HyperToolError
 from hypertool.prompts import ARMS
-from rich.console import Console
 
 
 def main() -> int:
@@ -30,16 +31,18 @@ def main() -> int:
     try:
         for title, runs in groups(arguments.results, arguments.benchmark):
             tables.check_comparable(runs)
-            rows = tables.cells(runs)
-            console.print(tables.terminal(title, rows))
+            console.print(tables.terminal(title, runs))
             console.print(tables.caption(runs), style="dim", soft_wrap=True)
             folders = "\n".join(f"- `{run.folder}`" for run in runs)
-            pages.append(f"## {title}\n\n{tables.markdown(rows)}\n{tables.caption(runs)}\n\n{folders}\n")
+            pages.append(f"## {title}\n\n{tables.markdown(runs)}\n{tables.caption(runs)}\n\n{folders}\n")
     except HyperToolError as error:
         print(f"report: {error}", file=sys.stderr)
         return 2
     if len(pages) == 1:
-        print(f"report: no finished run below {arguments.results}; make one: make eval MODEL=scripted", file=sys.stderr)
+        print(
+            f"report: no finished run below {arguments.results}; make one: make eval MODEL=scripted",
+            file=sys.stderr,
+        )
         return 2
     if not arguments.no_write and arguments.benchmark is None:
         target = arguments.results / "README.md"

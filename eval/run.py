@@ -24,6 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
 import worlds
 from hypertool import config, prompts, rollout, runs, tables
 from hypertool.agent import Budget
@@ -33,8 +36,6 @@ from hypertool.model import EndpointModel, Model, ScriptedModel
 from hypertool.pool import ServerConfig, load_servers
 from hypertool.sandbox import Limits
 from hypertool.tasks import Task, task_set_hash
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from worlds.world import sample_tasks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,7 +88,7 @@ def main() -> int:
     except KeyboardInterrupt:
         console.print("interrupted; finished episodes are kept. Run the same command to go on.")
         return 130
-    Console().print(tables.terminal(f"{settings.benchmark}: {name}", tables.cells(finished)))
+    Console().print(tables.terminal(f"{settings.benchmark}: {name}", finished))
     Console().print(tables.caption(finished), style="dim", soft_wrap=True)
     return 0
 
@@ -104,7 +105,9 @@ def load_tasks(settings: EvalConfig) -> tuple[list[Task], dict[str, ServerConfig
             raise ConfigError(str(error)) from error
         if not world.ready():
             raise ConfigError(f"world {name!r} is not built; run: make worlds")
-        chosen = {key: value for key, value in world.TEMPLATES.items() if not settings.templates or key in settings.templates}
+        chosen = {
+            key: value for key, value in world.TEMPLATES.items() if not settings.templates or key in settings.templates
+        }
         try:
             rows += sample_tasks(chosen, name, settings.split, settings.n, settings.seed) if chosen else []
         except ValueError as error:
@@ -178,7 +181,11 @@ async def evaluate(
                 resolved = {
                     "model": name,
                     "arm": arm,
-                    **{key: value for key, value in dataclasses.asdict(settings).items() if key not in ("results", "concurrency")},
+                    **{
+                        key: value
+                        for key, value in dataclasses.asdict(settings).items()
+                        if key not in ("results", "concurrency")
+                    },
                     "tasks_hash": task_set_hash(tasks),
                     "prompt_hash": prompts.prompt_hash(),
                     "world_hash": world_hash,

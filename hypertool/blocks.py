@@ -180,9 +180,7 @@ def _missing_result(tree: ast.Module, code: str) -> BlockError | None:
     finder.visit(tree)
     if finder.found:
         return None
-    message = (
-        "The block never assigns 'result', so nothing was run. Assign the final value to a variable named result."
-    )
+    message = "The block never assigns 'result', so nothing was run. Assign the final value to a variable named result."
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         value = last.value

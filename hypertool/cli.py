@@ -52,9 +52,7 @@ def _read_block(path: Path, limits: Limits) -> str:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: a block is UTF-8 text: {error}") from error
     if not code.strip() or "\0" in code:
-        raise ConfigError(
-            f"{path}: the block is {'empty' if not code.strip() else 'binary'}; give Python text"
-        )
+        raise ConfigError(f"{path}: the block is {'empty' if not code.strip() else 'binary'}; give Python text")
     if len(code) > limits.code_chars:
         raise ConfigError(f"{path}: {len(code)} characters, the limit is {limits.code_chars} (code_chars)")
     return code

@@ -65,7 +65,5 @@ def _coerce(field: dataclasses.Field[Any], value: Any) -> Any:
     if isinstance(default, tuple) and isinstance(value, str):
         return (value,)
     if default is not None and not isinstance(value, type(default)):
-        raise ConfigError(
-            f"{field.name} is {value!r} ({type(value).__name__}), expected {type(default).__name__}"
-        )
+        raise ConfigError(f"{field.name} is {value!r} ({type(value).__name__}), expected {type(default).__name__}")
     return value

@@ -123,13 +123,9 @@ class Toolbox:
             seconds = round(time.perf_counter() - started, 4)
             record = CallRecord(server, tool, arguments, ok=False, error=str(error), seconds=seconds)
             kind = "server" if isinstance(error, ServerError) else "tool"
-            return OuterCall(
-                name, arguments, _error_text(str(error)), ok=False, error_kind=kind, inner=(record,)
-            )
+            return OuterCall(name, arguments, _error_text(str(error)), ok=False, error_kind=kind, inner=(record,))
         seconds = round(time.perf_counter() - started, 4)
-        record = CallRecord(
-            server, tool, arguments, ok=True, reply=reply.value, seconds=seconds, bytes=reply.bytes
-        )
+        record = CallRecord(server, tool, arguments, ok=True, reply=reply.value, seconds=seconds, bytes=reply.bytes)
         return OuterCall(name, arguments, reply.text, ok=True, inner=(record,))
 
 

@@ -127,9 +127,7 @@ class Pool:
         for name in wanted:
             if name not in self._connections:
                 valid = ", ".join(self._connections)
-                raise ConfigError(
-                    f"unknown server {name!r}. {nearest(name, self._connections)}Servers: {valid}."
-                )
+                raise ConfigError(f"unknown server {name!r}. {nearest(name, self._connections)}Servers: {valid}.")
         await asyncio.gather(*(self._connections[name].ensure() for name in wanted))
 
     @property
@@ -139,12 +137,7 @@ class Pool:
     def specs(self, names: Iterable[str] | None = None) -> list[ToolSpec]:
         """The tools of started servers, in server order, then as listed by each server."""
         wanted = set(self._connections) if names is None else set(names)
-        return [
-            spec
-            for name, connection in self._connections.items()
-            if name in wanted
-            for spec in connection.specs
-        ]
+        return [spec for name, connection in self._connections.items() if name in wanted for spec in connection.specs]
 
     async def call(self, server: str, tool: str, params: Params, tool_s: float) -> ToolReply:
         """Call one tool with checked arguments.
@@ -215,8 +208,7 @@ class _Connection:
                     cause = innermost(error)
                     ready.set_exception(
                         ServerError(
-                            f"server {self.config.name!r} did not start: {type(cause).__name__}: {cause}"
-                            f"{_tail(errlog)}"
+                            f"server {self.config.name!r} did not start: {type(cause).__name__}: {cause}{_tail(errlog)}"
                         )
                     )
             finally:
@@ -232,12 +224,8 @@ class _Connection:
             )
         except Exception as error:
             cause = innermost(error)
-            if isinstance(cause, TimeoutError) or (
-                isinstance(cause, MCPError) and cause.code == REQUEST_TIMEOUT
-            ):
-                raise ToolCallError(
-                    f"{spec.server}.{spec.name} did not answer within {tool_s:g} s."
-                ) from error
+            if isinstance(cause, TimeoutError) or (isinstance(cause, MCPError) and cause.code == REQUEST_TIMEOUT):
+                raise ToolCallError(f"{spec.server}.{spec.name} did not answer within {tool_s:g} s.") from error
             if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED:
                 raise ToolCallError(f"{spec.server}.{spec.name}: {cause.message}") from error
             self._lost()

@@ -80,9 +80,7 @@ def check_arm(arm: str) -> str:
 def exposed_tools(arm: str, specs: list[ToolSpec]) -> list[dict[str, Any]]:
     """The functions the model may call in this arm, in OpenAI form."""
     atomic = [spec.openai() for spec in specs]
-    return {"react": atomic, "hybrid": [*atomic, BLOCK_FUNCTION], "hypertool": [BLOCK_FUNCTION]}[
-        check_arm(arm)
-    ]
+    return {"react": atomic, "hybrid": [*atomic, BLOCK_FUNCTION], "hypertool": [BLOCK_FUNCTION]}[check_arm(arm)]
 
 
 def system_prompt(arm: str, specs: list[ToolSpec]) -> str:
@@ -113,9 +111,7 @@ def render_chat(
                 "flatten it to text, or it would vanish from the prompt"
             )
     template = _environment().get_template(CHAT_TEMPLATE.name)
-    return template.render(
-        messages=messages, tools=tools or None, add_generation_prompt=add_generation_prompt
-    )
+    return template.render(messages=messages, tools=tools or None, add_generation_prompt=add_generation_prompt)
 
 
 def completion_text(message: dict[str, Any]) -> str:

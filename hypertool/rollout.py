@@ -72,9 +72,7 @@ async def play(
         task, tools = chosen[key[0]]
         async with gate:
             toolbox = Toolbox(pool, executor, tools, limits)
-            row = await run_episode(
-                task, arm, model_for(task, arm), toolbox, budget, count, name=name, trial=key[2]
-            )
+            row = await run_episode(task, arm, model_for(task, arm), toolbox, budget, count, name=name, trial=key[2])
             row.checks = evaluate(task, row.answer, ops)
             passed = [check["passed"] for check in row.checks]
             row.score = sum(passed) / len(passed) if passed else None

@@ -53,8 +53,21 @@ ToolCaller = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 GUEST = Path(__file__).with_name("guest.py")
 MAX_DEPTH = 60
 MAX_VALUES = 200_000
+TRAFFIC_FRAMES = 8
+"""Parameters and replies of one block may add up to this many full frames: all of them are recorded."""
 START_S = 30.0
-GUEST_KINDS = {"no_result", "tool", "runtime", "result_type", "result_too_large", "message_too_large"}
+BACK_OFF_S = 1.0
+GUEST_KINDS: tuple[BlockErrorKind, ...] = (
+    "no_result",
+    "tool",
+    "runtime",
+    "result_type",
+    "result_too_large",
+    "cpu_limit",
+    "memory_limit",
+    "message_too_large",
+)
+"""What a block may say of itself; the rest is decided here."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +199,10 @@ class JailExecutor:
             if self._zygote is not None and self._zygote.lost:
                 await self._zygote.aclose()
                 self._zygote = None
-                for pause in (0.0, 1.0):
-                    await asyncio.sleep(pause)
-                    with contextlib.suppress(ExecutorUnavailable):
-                        self._zygote = await _Zygote.spawn()
-                        return self._zygote
-                raise SandboxError("the sandbox's zygote died and could not be started again, tried twice")
+                with contextlib.suppress(ExecutorUnavailable):
+                    self._zygote = await _Zygote.spawn()
+                    return self._zygote
+                await asyncio.sleep(BACK_OFF_S)  # then once more, and its reason goes to the caller
             if self._zygote is None:
                 self._zygote = await _Zygote.spawn()
             return self._zygote
@@ -281,9 +292,7 @@ class _Zygote:
             )
         bwrap = shutil.which("bwrap")
         if bwrap is None:
-            raise ExecutorUnavailable(
-                "bubblewrap, which isolates blocks, is not installed: apt-get install bubblewrap"
-            )
+            raise ExecutorUnavailable("bubblewrap, which isolates blocks, is not installed: apt-get install bubblewrap")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = await asyncio.create_subprocess_exec(
@@ -415,6 +424,7 @@ class _Session:
     server_errors: list[str] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     ids: set[int] = field(default_factory=set)
+    traffic: int = 0
     tool_s: float = 0.0
     busy_since: float = 0.0
 
@@ -487,6 +497,7 @@ class _Session:
                 f"The block sent a message of {size:,} bytes, the limit is {self.limits.frame_mb} MiB.",
             )
         data = await self.reader.readexactly(size)
+        self.traffic += size
         try:
             message = json.loads(data.decode(), parse_constant=_refuse)
             if b"\\ud" in data or b"\\uD" in data:
@@ -508,6 +519,9 @@ class _Session:
             raise _broken("a call with params too deep or too many")
         if len(self.calls) >= self.limits.max_calls:
             raise _Ended("call_limit", f"The block made more than {self.limits.max_calls} tool calls.")
+        if self.traffic > TRAFFIC_FRAMES * self.limits.frame_mb * 2**20:
+            total = f"{TRAFFIC_FRAMES * self.limits.frame_mb} MiB"
+            raise _Ended("message_too_large", f"The block's tool calls carried more than {total} in all.")
         self.ids.add(number)
         started = time.perf_counter()
         self.calls.append(
@@ -561,6 +575,7 @@ class _Session:
             seconds=round(time.perf_counter() - started, 4),
             bytes=len(data) if not error else 0,
         )
+        self.traffic += 0 if error else len(data)
         if error:
             await self._write(json.dumps({"id": number, "ok": False, "error": error[:20_000]}).encode())
         else:
@@ -585,14 +600,15 @@ class _Session:
         return value
 
     def _failure(self, message: dict[str, Any]) -> BlockError:
-        kind, line = message.get("kind"), message.get("line")
+        line = message.get("line")
         line = line if type(line) is int else None
+        kind = next((known for known in GUEST_KINDS if known == message.get("kind")), None)
+        if kind is None:
+            raise _broken("a failure of unknown kind")
         text = _text(message.get("message"), 4_000)
         name = _text(message.get("type"), 80)
         if kind in ("cpu_limit", "memory_limit"):
             text = self._used_up(kind, line)
-        elif not isinstance(kind, str) or kind not in GUEST_KINDS:
-            raise _broken("a failure of unknown kind")
         if kind not in ("tool", "runtime"):
             name = kind.title().replace("_", "")
         rows = message.get("frames")
@@ -637,9 +653,7 @@ def _text(value: Any, limit: int) -> str:
     """Hostile text made fit to show: cut, with control characters escaped so that no terminal obeys them."""
     if not isinstance(value, str):
         return ""
-    text = "".join(
-        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in value[:limit]
-    )
+    text = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in value[:limit])
     return text[:limit]
 
 
@@ -648,6 +662,8 @@ def _shape_fault(value: Any) -> str:
     level, count = [value], 0
     for _ in range(MAX_DEPTH + 2):
         count += len(level)
+        if count > MAX_VALUES:
+            return f"more than {MAX_VALUES:,} values"
         level = [
             part
             for item in level
@@ -655,5 +671,5 @@ def _shape_fault(value: Any) -> str:
             for part in (item.values() if isinstance(item, dict) else item)
         ]
         if not level:
-            return f"more than {MAX_VALUES:,} values" if count > MAX_VALUES else ""
+            return ""
     return f"more than {MAX_DEPTH} levels"

@@ -18,9 +18,7 @@ from hypertool.tasks import Task
 Op = Callable[[Any, Any, Any], bool]  # (extracted, value, op_args)
 
 GENERIC: dict[str, Op] = {
-    "=": lambda x, value, _: (
-        (type(x) is type(value) and x == value) or (_both_numbers(x, value) and x == value)
-    ),
+    "=": lambda x, value, _: (type(x) is type(value) and x == value) or (_both_numbers(x, value) and x == value),
     "<": lambda x, value, _: x < value,
     "<=": lambda x, value, _: x <= value,
     ">": lambda x, value, _: x > value,
@@ -32,12 +30,7 @@ GENERIC: dict[str, Op] = {
 
 def _both_numbers(x: Any, value: Any) -> bool:
     kinds = (int, float)
-    return (
-        isinstance(x, kinds)
-        and isinstance(value, kinds)
-        and not isinstance(x, bool)
-        and not isinstance(value, bool)
-    )
+    return isinstance(x, kinds) and isinstance(value, kinds) and not isinstance(x, bool) and not isinstance(value, bool)
 
 
 def _json(value: Any) -> list[Any]:

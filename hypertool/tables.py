@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from hypertool import metrics
@@ -15,18 +16,17 @@ from hypertool.errors import ConfigError
 from hypertool.runs import Run
 from hypertool.trajectory import Trajectory
 
-COLUMNS = (
-    "model",
-    "arm",
+ROWS = (
     "success",
     "tokens",
-    "vs react",
+    "tokens vs react",
     "peak context",
     "turns",
     "outer calls",
     "inner calls",
     "parse failed",
-    "infra",
+    "block errors",
+    "infra failures",
 )
 
 
@@ -75,21 +75,20 @@ def check_comparable(runs: Sequence[Finished]) -> None:
             )
 
 
-def cells(runs: Sequence[Finished]) -> list[list[str]]:
-    """One row per run, in COLUMNS order. `vs react` is the paired token ratio to the same model's react run."""
+def cells(runs: Sequence[Finished]) -> dict[str, list[str]]:
+    """ROWS -> one cell per run. `tokens vs react` is the paired ratio to the same model's react run."""
     react = {run.model: run for run in runs if run.arm == "react"}
-    table = []
+    columns = []
     for run in runs:
         numbers = run.metrics
         baseline = react.get(run.model)
         ratio = None
         if baseline is not None and baseline is not run and baseline.rows and run.rows:
             ratio = metrics.ratio(baseline.rows, run.rows, metrics.tokens)
-        table.append(
+        rate = _interval(numbers["success"], 2)
+        columns.append(
             [
-                run.model,
-                run.arm,
-                f"{numbers['passed']}/{numbers['n']} {_interval(numbers['success'], 2)}",
+                f"{rate}\n{numbers['passed']} of {numbers['n']}",
                 _interval(numbers["tokens"], 0),
                 _interval(ratio, 2),
                 _interval(numbers["peak_context"], 0),
@@ -97,10 +96,11 @@ def cells(runs: Sequence[Finished]) -> list[list[str]]:
                 _interval(numbers["outer_calls"], 1),
                 _interval(numbers["inner_calls"], 1),
                 str(numbers["parse_failed"]),
+                str(numbers["block_errors"]),
                 str(numbers["infra_errors"]),
             ]
         )
-    return table
+    return {name: [column[place] for column in columns] for place, name in enumerate(ROWS)}
 
 
 def _interval(value: list[float] | None, digits: int) -> str:
@@ -110,20 +110,27 @@ def _interval(value: list[float] | None, digits: int) -> str:
     return centre if low == high else f"{centre} [{low}, {high}]"
 
 
-def terminal(title: str, rows: Sequence[Sequence[str]]) -> Table:
-    """A rich table; print it with a Console."""
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name in ("model", "arm") else "right")
-    for row in rows:
-        table.add_row(*row)
+def _headers(runs: Sequence[Finished]) -> list[str]:
+    models = {run.model for run in runs}
+    return [run.arm if len(models) == 1 else f"{run.model}, {run.arm}" for run in runs]
+
+
+def terminal(title: str, runs: Sequence[Finished]) -> Table:
+    """A rich table, one column per run; print it with a Console."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("")
+    for name in _headers(runs):
+        table.add_column(name, justify="right")
+    for name, row in cells(runs).items():
+        table.add_row(name, *row)
     return table
 
 
-def markdown(rows: Sequence[Sequence[str]]) -> str:
+def markdown(runs: Sequence[Finished]) -> str:
     """The same table for README and results/."""
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines = ["| | " + " | ".join(_headers(runs)) + " |", "|---|" + "---|" * len(runs)]
+    for name, row in cells(runs).items():
+        lines.append(f"| {name} | " + " | ".join(cell.replace("\n", "; ") for cell in row) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -132,8 +139,9 @@ def caption(runs: Sequence[Finished]) -> str:
     commits = sorted({run.provenance["commit"] + ("+dirty" if run.provenance["dirty"] else "") for run in runs})
     seeds = sorted({run.config["seed"] for run in runs})
     first = runs[0].config
+    models = ", ".join(dict.fromkeys(run.model for run in runs))
     return (
-        f"benchmark {first['benchmark']}, worlds {', '.join(first['worlds'])}, split {first['split']}, "
+        f"{models}; benchmark {first['benchmark']}, worlds {', '.join(first['worlds'])}, split {first['split']}, "
         f"task set {first['tasks_hash']}, seed {', '.join(map(str, seeds))}, commit {', '.join(commits)}. "
         "Success: Wilson 95 %; means and ratios: bootstrap 95 % over tasks. Tokens: Qwen3, prompt with tools "
         "summed over turns plus completions."

@@ -67,8 +67,7 @@ class ToolSpec:
         properties: dict[str, Any] = self.input_schema.get("properties", {})
         required: list[str] = self.input_schema.get("required", [])
         listing = ", ".join(
-            f"{'*' if key in required else ''}{key}: {type_name(schema)}"
-            for key, schema in properties.items()
+            f"{'*' if key in required else ''}{key}: {type_name(schema)}" for key, schema in properties.items()
         )
         where = f"call_tool({self.server!r}, {self.name!r})"
         for key in required:
@@ -87,9 +86,7 @@ class ToolSpec:
         error = best_match(validator(self.input_schema).iter_errors(params))
         if error is not None:
             path = ".".join(str(part) for part in error.absolute_path) or "arguments"
-            raise ToolCallError(
-                f"{where}: {path}: {error.message[:300]}. Parameters (* = required): {listing}."
-            )
+            raise ToolCallError(f"{where}: {path}: {error.message[:300]}. Parameters (* = required): {listing}.")
 
 
 @dataclass(frozen=True)
@@ -138,6 +135,5 @@ def find(specs: Iterable[ToolSpec], server: str, tool: str) -> ToolSpec:
         if (spec.server, spec.name) == (server, tool):
             return spec
     raise ToolCallError(
-        f"call_tool({server!r}, {tool!r}): unknown tool {tool!r}. "
-        f"{nearest(tool, names)}Tools: {', '.join(names)}."
+        f"call_tool({server!r}, {tool!r}): unknown tool {tool!r}. {nearest(tool, names)}Tools: {', '.join(names)}."
     )

@@ -13,12 +13,13 @@ import json
 import sys
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Table
+
 from hypertool import data, runs, verify
 from hypertool.errors import ConfigError, HyperToolError
 from hypertool.runs import Run
 from hypertool.trajectory import Trajectory
-from rich.console import Console
-from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -34,7 +34,7 @@ def main() -> int:
     results = f"results={out}/results"
     few = ["n=2"] if arguments.smoke else []
     train = ["train/sft.py", "--config", "configs/train/demo.yaml", "--output_dir", trained]
-    train += ["--seed", str(arguments.seed), "--dataset", f"{out}/data/demo/hypertool/train.jsonl"]
+    train += ["--seed", str(arguments.seed), "--data", f"{out}/data/demo/hypertool/train.jsonl"]
     train += ["--max_steps", "2"] if arguments.smoke else []
     small = ["eval/run.py", "--arm", "hypertool", "--config", "configs/eval/demo.yaml", seed, results, *few]
     stages = [
@@ -42,10 +42,21 @@ def main() -> int:
         ("three arms, scripted expert", ["eval/run.py", "--model", "scripted", seed, results, *few]),
         (
             "rollouts on training tasks",
-            ["eval/run.py", "--model", "scripted", "--config", "configs/eval/rollouts.yaml", seed, f"results={out}"]
+            [
+                "eval/run.py",
+                "--model",
+                "scripted",
+                "--config",
+                "configs/eval/rollouts.yaml",
+                seed,
+                f"results={out}",
+            ]
             + (["n=8"] if arguments.smoke else []),
         ),
-        ("filters and SFT rows", ["scripts/curate.py", "--runs", f"{out}/rollouts", "--set", "demo", "--out", f"{out}/data"]),
+        (
+            "filters and SFT rows",
+            ["scripts/curate.py", "--runs", f"{out}/rollouts", "--set", "demo", "--out", f"{out}/data"],
+        ),
         ("training", ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu.yaml", *train]),
         ("serve and evaluate, untrained", [*small, "--model", BASE, "--name", "smollm2-135m untrained"]),
         ("serve and evaluate, trained", [*small, "--model", trained, "--name", "smollm2-135m trained"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -11,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Live
 
 from hypertool import metrics, prompts
 from hypertool.agent import Budget, run_episode
 from hypertool.errors import ConfigError
-from hypertool.interface import Toolbox, open_parts
+from hypertool.interface import Toolbox
 from hypertool.model import EndpointModel, Model, ScriptedModel
-from hypertool.pool import load_servers
 from hypertool.rollout import play, task_specs
 from hypertool.runs import Run, provenance
 from hypertool.sandbox import Limits
@@ -55,18 +54,15 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def episode(path: Path, arm: str, model: Model, budget: Budget | None = None) -> Trajectory:
-    async def main() -> Trajectory:
-        async with open_parts(load_servers(path), ["echo"]) as (pool, executor):
-            toolbox = Toolbox(pool, executor, task_specs(TASK, pool.specs()), Limits(wall_s=20))
-            return await run_episode(TASK, arm, model, toolbox, budget or Budget(), count, name="m")
-
-    return asyncio.run(main())
+def episode(live: Live, arm: str, model: Model, budget: Budget | None = None) -> Trajectory:
+    pool, executor = live.parts
+    toolbox = Toolbox(pool, executor, task_specs(TASK, pool.specs()), Limits(wall_s=20))
+    return live.run(run_episode(TASK, arm, model, toolbox, budget or Budget(), count, name="m"))
 
 
 def script(*messages: Message) -> ScriptedModel:
     def expert() -> Generator[Message, list[str], None]:
-        for message in messages:
+        for message in messages:  # noqa: UP028  (a tuple cannot be sent observations)
             yield message
 
     return ScriptedModel(expert())
@@ -83,8 +79,8 @@ def solver(arm: str) -> Generator[Message, list[str], None]:
 
 
 @pytest.mark.parametrize("arm", prompts.ARMS)
-def test_an_expert_solves_the_task_in_each_arm(servers_file: Path, arm: str) -> None:
-    row = episode(servers_file, arm, ScriptedModel(solver(arm)))
+def test_an_expert_solves_the_task_in_each_arm(live: Live, arm: str) -> None:
+    row = episode(live, arm, ScriptedModel(solver(arm)))
     assert (row.status, row.answer) == ("finished", '{"n": 3}')
     assert metrics.outer_calls(row) == metrics.inner_calls(row) == 1
     (call,) = row.turns[0].calls
@@ -96,9 +92,9 @@ def test_an_expert_solves_the_task_in_each_arm(servers_file: Path, arm: str) -> 
     assert [t.prompt_tokens for t in row.turns] == [count(text) for text in rendered]
 
 
-def test_mistakes_become_observations_and_the_episode_goes_on(servers_file: Path) -> None:
+def test_mistakes_become_observations_and_the_episode_goes_on(live: Live) -> None:
     row = episode(
-        servers_file,
+        live,
         "hypertool",
         script(
             turn("hypertool", {"code": 'result = call_tool("echo", "fail", {"reason": "no row 7"})'}),
@@ -121,32 +117,32 @@ def test_mistakes_become_observations_and_the_episode_goes_on(servers_file: Path
     assert reject_reason(row) == "unresolved_failure"
 
 
-def test_an_atomic_failure_shows_the_servers_text(servers_file: Path) -> None:
-    row = episode(servers_file, "react", script(turn("echo__fail", {"reason": "closed"}), say("<answer>{}</answer>")))
+def test_an_atomic_failure_shows_the_servers_text(live: Live) -> None:
+    row = episode(live, "react", script(turn("echo__fail", {"reason": "closed"}), say("<answer>{}</answer>")))
     (call,) = row.turns[0].calls
     assert not call.ok
     assert "closed" in call.observation
     assert row.messages[3]["content"] == call.observation
 
 
-def test_long_observations_are_cut_with_a_mark(servers_file: Path) -> None:
-    row = episode(servers_file, "react", script(turn("echo__big", {"megabytes": 1}), say("<answer>{}</answer>")))
+def test_long_observations_are_cut_with_a_mark(live: Live) -> None:
+    row = episode(live, "react", script(turn("echo__big", {"megabytes": 1}), say("<answer>{}</answer>")))
     (call,) = row.turns[0].calls
     assert call.observation.endswith("[... cut: 65536 of 1000000 characters shown]")
     assert call.inner[0].bytes > 1_000_000
 
 
-def test_budgets_end_an_episode_by_their_own_names(servers_file: Path) -> None:
+def test_budgets_end_an_episode_by_their_own_names(live: Live) -> None:
     again = [turn("echo__echo", {"text": "x"})] * 9
-    assert episode(servers_file, "react", script(*again), Budget(max_turns=3)).status == "exhausted"
-    assert episode(servers_file, "react", script(*again), Budget(max_outer_calls=2)).status == "exhausted"
-    assert episode(servers_file, "react", script(*again), Budget(max_inner_calls=2)).status == "exhausted"
-    row = episode(servers_file, "react", script(*again), Budget(context_tokens=120))
+    assert episode(live, "react", script(*again), Budget(max_turns=3)).status == "exhausted"
+    assert episode(live, "react", script(*again), Budget(max_outer_calls=2)).status == "exhausted"
+    assert episode(live, "react", script(*again), Budget(max_inner_calls=2)).status == "exhausted"
+    row = episode(live, "react", script(*again), Budget(context_tokens=120))
     assert row.status == "context_overflow"
 
 
-def test_no_answer_tag_is_no_answer(servers_file: Path) -> None:
-    row = episode(servers_file, "react", script(say("It is 3.")))
+def test_no_answer_tag_is_no_answer(live: Live) -> None:
+    row = episode(live, "react", script(say("It is 3.")))
     assert (row.status, row.answer) == ("finished", None)
 
 
@@ -157,7 +153,7 @@ def endpoint() -> Iterator[Callable[[int, Message], str]]:
 
     def start(status: int, body: Message) -> str:
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 data = json.dumps(body).encode()
                 self.send_response(status)
@@ -189,29 +185,25 @@ def reply(content: str) -> Message:
     return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
 
 
-def test_an_unreadable_call_is_counted_and_never_an_answer(
-    servers_file: Path, endpoint: Callable[[int, Message], str]
-) -> None:
+def test_an_unreadable_call_is_counted_and_never_an_answer(live: Live, endpoint: Callable[[int, Message], str]) -> None:
     broken = '<tool_call>\n{"name": "hypertool", "arguments": {"code": "print("hi")"}}\n</tool_call>'
-    row = episode(servers_file, "hypertool", ask(endpoint(200, reply(broken))))
+    row = episode(live, "hypertool", ask(endpoint(200, reply(broken))))
     assert row.status == "parse_failed"
     assert [turn_.parse for turn_ in row.turns] == ["failed"] * 3
     assert row.answer is None
 
 
-def test_endpoint_failures_have_their_own_outcomes(
-    servers_file: Path, endpoint: Callable[[int, Message], str]
-) -> None:
+def test_endpoint_failures_have_their_own_outcomes(live: Live, endpoint: Callable[[int, Message], str]) -> None:
     refused = {"error": {"message": "This model's maximum context length is 10 tokens"}}
-    assert episode(servers_file, "react", ask(endpoint(400, refused))).status == "context_overflow"
-    row = episode(servers_file, "react", ask(endpoint(422, {"error": {"message": "bad request"}})))
+    assert episode(live, "react", ask(endpoint(400, refused))).status == "context_overflow"
+    row = episode(live, "react", ask(endpoint(422, {"error": {"message": "bad request"}})))
     assert row.status == "infra_error"
     assert "422" in (row.error or "")
-    row = episode(servers_file, "react", ask("http://127.0.0.1:9/v1"))
+    row = episode(live, "react", ask("http://127.0.0.1:9/v1"))
     assert row.status == "infra_error"
 
 
-def test_a_run_resumes_and_plays_only_what_is_missing(servers_file: Path, tmp_path: Path) -> None:
+def test_a_run_resumes_and_plays_only_what_is_missing(live: Live, tmp_path: Path) -> None:
     tasks = [Task.from_dict({**TASK.raw, "task_id": f"t{number}"}) for number in range(4)]
     played: list[str] = []
 
@@ -221,31 +213,27 @@ def test_a_run_resumes_and_plays_only_what_is_missing(servers_file: Path, tmp_pa
 
     async def once() -> tuple[Run, list[Trajectory]]:
         run = Run.open(tmp_path / "results", "hypertool", 0, {"arm": "hypertool"}, provenance(tmp_path))
-        async with open_parts(load_servers(servers_file), ["echo"]) as parts:
-            rows = await play(
-                run,
-                tasks,
-                "hypertool",
-                model_for,
-                parts,
-                name="m",
-                count=count,
-                budget=Budget(),
-                limits=Limits(),
-                concurrency=1,
-            )
-        return run, rows
+        options: dict[str, Any] = {
+            "name": "m",
+            "count": count,
+            "budget": Budget(),
+            "limits": Limits(),
+            "concurrency": 1,
+        }
+        return run, await play(run, tasks, "hypertool", model_for, live.parts, **options)
 
-    run, rows = asyncio.run(once())
+    run, rows = live.run(once())
     assert [row.status for row in rows] == ["finished", "infra_error", "finished", "finished"]
     assert played == ["t0", "t1", "t2", "t3"]
-    again, rows = asyncio.run(once())
+    again, rows = live.run(once())
     assert again.folder == run.folder
     assert played[4:] == ["t1"]
     assert [row.passed for row in rows] == [True] * 4
     values = again.finish()
     assert (values["n"], values["passed"], values["infra_errors"]) == (4, 4, 0)
-    assert Run.open(tmp_path / "results", "hypertool", 0, {"arm": "hypertool"}, provenance(tmp_path)).folder != run.folder
+    assert (
+        Run.open(tmp_path / "results", "hypertool", 0, {"arm": "hypertool"}, provenance(tmp_path)).folder != run.folder
+    )
 
 
 def test_a_task_that_needs_an_absent_tool_is_refused_before_it_is_played() -> None:

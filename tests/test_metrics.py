@@ -10,7 +10,9 @@ from hypertool import metrics
 from hypertool.trajectory import CallRecord, OuterCall, Trajectory, Turn
 
 
-def episode(task: str, prompts: list[int], *, passed: bool = True, inner: int = 1, status: str = "finished") -> Trajectory:
+def episode(
+    task: str, prompts: list[int], *, passed: bool = True, inner: int = 1, status: str = "finished"
+) -> Trajectory:
     records = tuple(CallRecord("s", "t", {}, ok=True) for _ in range(inner))
     call = OuterCall("hypertool", {}, "", ok=True, inner=records)
     turns = [Turn(p, 10, 0.0, calls=(call,) if i == 0 else ()) for i, p in enumerate(prompts)]
@@ -27,7 +29,11 @@ def test_tokens_are_summed_over_turns_and_peak_is_one_turn() -> None:
 
 
 def test_infrastructure_failures_leave_the_denominator() -> None:
-    rows = [episode("a", [1]), episode("b", [1], passed=False), episode("c", [1], passed=False, status="infra_error")]
+    rows = [
+        episode("a", [1]),
+        episode("b", [1], passed=False),
+        episode("c", [1], passed=False, status="infra_error"),
+    ]
     summary = metrics.summarise(rows)
     assert (summary["n"], summary["attempted"], summary["infra_errors"], summary["passed"]) == (2, 3, 1, 1)
     assert summary["outcomes"] == {"passed": 1, "wrong_answer": 1, "no_answer": 0}
@@ -57,5 +63,7 @@ def test_ratio_pairs_tasks_and_leaves_out_what_has_no_partner() -> None:
     block = [episode(f"t{i}", [50 * (i + 1) - 5]) for i in range(6)] + [episode("alone", [10_000])]
     value = metrics.ratio(react, block, metrics.tokens)
     assert value is not None
-    assert value[0] == pytest.approx(sum(50 * (i + 1) + 5 for i in range(6)) / sum(100 * (i + 1) + 10 for i in range(6)))
+    assert value[0] == pytest.approx(
+        sum(50 * (i + 1) + 5 for i in range(6)) / sum(100 * (i + 1) + 10 for i in range(6))
+    )
     assert value[1] <= value[0] <= value[2]

@@ -31,7 +31,10 @@ def body(code: str) -> str:
         ("<tool_call>\n" + body("print(1)"), ["print(1)"]),
         (wrapped('{"name": "hypertool", "arguments": "{\\"code\\": \\"print(1)\\"}"}'), ["print(1)"]),
         (wrapped(body("a")) + "\n" + wrapped(body("b")), ["a", "b"]),
-        ("<think>\nI might <tool_call>" + body("bad") + "</tool_call>\n</think>\n" + wrapped(body("good")), ["good"]),
+        (
+            "<think>\nI might <tool_call>" + body("bad") + "</tool_call>\n</think>\n" + wrapped(body("good")),
+            ["good"],
+        ),
     ],
 )
 def test_what_can_be_read_is_repaired_and_counted(text: str, codes: list[str]) -> None:

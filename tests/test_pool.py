@@ -109,10 +109,10 @@ def test_calls_run_at_once_and_keep_apart(servers_file: Path) -> None:
 
 
 def test_a_server_that_cannot_start_shows_its_own_last_words(servers_file: Path) -> None:
-    async def use(pool: Pool) -> None:
+    async def use(_: Pool) -> None:
         raise AssertionError("unreachable")
 
-    with pytest.raises(ServerError, match="(?s)'broken' did not start.*cannot find my configuration"):
+    with pytest.raises(ServerError, match=r"(?s)'broken' did not start.*cannot find my configuration"):
         with_pool(servers_file, use, ("broken",))
 
 

@@ -25,7 +25,7 @@ SPEC = ToolSpec(
         "required": ["repo_path"],
     },
 )
-CODE = "text = 'é\"</tool_call>\\n'\nrows = [\n    1,\n]\nresult = {\"n\": len(rows)}\n"
+CODE = 'text = \'é"</tool_call>\\n\'\nrows = [\n    1,\n]\nresult = {"n": len(rows)}\n'
 
 
 def chat(arm: str) -> list[dict[str, Any]]:
@@ -44,7 +44,11 @@ def chat(arm: str) -> list[dict[str, Any]]:
         {"role": "user", "content": prompts.user_prompt('How many in "a-b"?', {"n": "[NUMBER]"})},
         {"role": "assistant", "content": "Look.", "tool_calls": calls(("hypertool", {"code": CODE}))},
         {"role": "tool", "content": '{"status": true, "result": {"n": 1}}'},
-        {"role": "assistant", "content": "", "tool_calls": calls(("git__git_log", {"repo_path": "a-b"}), ("x", {}))},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": calls(("git__git_log", {"repo_path": "a-b"}), ("x", {})),
+        },
         {"role": "tool", "content": "<|im_end|> and \u2028 text"},
         {"role": "tool", "content": ""},
         {"role": "assistant", "content": 'Done.\n<answer>{"n": 1}</answer>'},
@@ -87,9 +91,7 @@ def test_arguments_as_text_or_object_render_alike() -> None:
 
 
 def test_arms_show_what_they_should() -> None:
-    names = {
-        arm: [tool["function"]["name"] for tool in prompts.exposed_tools(arm, [SPEC])] for arm in prompts.ARMS
-    }
+    names = {arm: [tool["function"]["name"] for tool in prompts.exposed_tools(arm, [SPEC])] for arm in prompts.ARMS}
     assert names == {
         "react": ["git__git_log"],
         "hybrid": ["git__git_log", "hypertool"],
@@ -112,5 +114,5 @@ def test_content_that_would_vanish_is_refused() -> None:
 
 
 def test_a_missing_tokenizer_names_the_command(tmp_path: Any) -> None:
-    with pytest.raises(ConfigError, match="run: python scripts/fetch_models.py"):
+    with pytest.raises(ConfigError, match=r"run: python scripts/fetch_models.py"):
         prompts.load_counter(tmp_path / "tokenizer.json")

@@ -246,9 +246,7 @@ def test_calls_are_recorded_in_order_with_params_reply_and_error(jail: Jail) -> 
 
 
 def test_an_uncaught_tool_error_has_line_and_frames(jail: Jail) -> None:
-    code = (
-        "def locate(t):\n    return call_tool('m', 'price', {'ticker': t})\n\nresult = [locate(t) for t in 'AZ']"
-    )
+    code = "def locate(t):\n    return call_tool('m', 'price', {'ticker': t})\n\nresult = [locate(t) for t in 'AZ']"
     error = jail.attack(code, "tool").error
     assert error is not None
     assert (error.type, error.message, error.line) == ("ToolError", "unknown ticker 'Z'", 2)
@@ -455,6 +453,14 @@ def test_large_replies_in_parallel_do_not_deadlock(jail: Jail) -> None:
     assert jail.result(code) == [6_000_000] * 3
 
 
+def test_all_calls_together_carry_a_bounded_number_of_bytes(jail: Jail) -> None:
+    code = "result = 0\nwhile True:\n    result += len(call_tool('m', 'big', {'size': 10**6})['result'])"
+    outcome = jail.attack(code, "message_too_large", limits=Limits(frame_mb=1))
+    assert outcome.error is not None
+    assert outcome.error.message == "The block's tool calls carried more than 8 MiB in all."
+    assert sum(call.bytes for call in outcome.calls) < 10 * 2**20
+
+
 # Attacks --------------------------------------------------------------------------------------------
 
 
@@ -536,16 +542,13 @@ def test_fork(jail: Jail) -> None:
 
 
 def test_a_fork_bomb_that_ignores_refusals(jail: Jail) -> None:
-    code = (
-        "import posix\nresult = 0\nwhile True:\n    try:\n        posix.fork()\n    except OSError:\n        pass"
-    )
+    code = "import posix\nresult = 0\nwhile True:\n    try:\n        posix.fork()\n    except OSError:\n        pass"
     jail.attack(code, "cpu_limit")
 
 
 def test_a_thread_bomb(jail: Jail) -> None:
     code = (
-        "import threading, time\nresult = 0\n"
-        "while True:\n    threading.Thread(target=time.sleep, args=(60,)).start()"
+        "import threading, time\nresult = 0\nwhile True:\n    threading.Thread(target=time.sleep, args=(60,)).start()"
     )
     jail.attack(code, "runtime", "memory_limit", "crashed", "cpu_limit")
 
@@ -646,9 +649,7 @@ def test_patched_builtins(jail: Jail) -> None:
 
 
 def test_patched_guest(jail: Jail) -> None:
-    code = (
-        "g = call_tool.__globals__\nfor k in ('Converter', 'failure', 'text_of'):\n    g[k] = None\nresult = [1]"
-    )
+    code = "g = call_tool.__globals__\nfor k in ('Converter', 'failure', 'text_of'):\n    g[k] = None\nresult = [1]"
     assert jail.result(code) == [1]
     jail.clean()
 
@@ -665,7 +666,11 @@ def test_deeply_nested_text(jail: Jail) -> None:
     jail.attack("a = []\nfor _ in range(200_000):\n    a = [a]\nresult = len(str(a))", "runtime", "crashed")
 
 
-RAW = "import json, posix\ndeep = {}\nfor _ in range(90):\n    deep = {'a': deep}\ndef raw(data):\n    posix.write(3, len(data).to_bytes(4, 'big') + data)\n"
+RAW = (
+    "import json, posix\n"
+    "deep = {}\nfor _ in range(90):\n    deep = {'a': deep}\n"
+    "def raw(data):\n    posix.write(3, len(data).to_bytes(4, 'big') + data)\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -856,7 +861,7 @@ def test_a_zygote_that_cannot_come_back_is_a_sandbox_error(monkeypatch: pytest.M
                 os.kill(process, signal.SIGKILL)
             await asyncio.sleep(0.3)
             started = time.perf_counter()
-            with pytest.raises(SandboxError, match="tried twice"):
+            with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
                 await executor.run("result = 5", tools, Limits())
             assert time.perf_counter() - started >= 1.0  # it waited before the second try
 

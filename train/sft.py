@@ -40,7 +40,7 @@ IGNORED = -100  # the label of a token that is not trained
 class DataArguments:
     """What to train on, and how a batch is run."""
 
-    data: list[str] = field(default_factory=list, metadata={"help": "JSON-lines files of SFT rows"})
+    dataset: list[str] = field(default_factory=list, metadata={"help": "JSON-lines files of SFT rows"})
     shared_prefix: bool = field(
         default=False, metadata={"help": "Run what all rows of a batch begin with once (exact; one process)"}
     )
@@ -54,7 +54,7 @@ class DataArguments:
     dry_run: bool = field(default=False, metadata={"help": "Show config, rows and token counts; load no weights"})
 
     def __post_init__(self) -> None:
-        self.data = [self.data] if isinstance(self.data, str) else self.data  # `data: one.jsonl` in YAML
+        self.dataset = [self.dataset] if isinstance(self.dataset, str) else self.dataset  # `dataset: x` in YAML
 
 
 ARGUMENTS = (DataArguments, SFTConfig, ModelConfig)
@@ -170,18 +170,14 @@ def load_tokenizer(source: str | None, template: str | None, dry_run: bool) -> P
             f"model_name_or_path is {source!r}: no such folder. A hub id such as Qwen/Qwen3-8B will do, or "
             "`python scripts/fetch_models.py --dest models` makes models/smollm2-135m-instruct."
         )
+    if dry_run and "Qwen3" in source and QWEN3_TOKENIZER.is_dir():
+        print(f"tokenizer  {QWEN3_TOKENIZER}, the same vocabulary, stands in for that of {source}")
+        source = str(QWEN3_TOKENIZER)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
     except OSError as error:
-        if not (dry_run and "Qwen3" in source):
-            raise ConfigError(f"{source}: no such folder, and the model hub does not offer it: {error}") from error
-        if not QWEN3_TOKENIZER.is_dir():
-            raise ConfigError(
-                f"{source}: the model hub cannot be reached. For a dry run its tokenizer is enough: "
-                f"python scripts/fetch_models.py --dest models --only {QWEN3_TOKENIZER.name}"
-            ) from error
-        print(f"tokenizer  {source} cannot be reached; {QWEN3_TOKENIZER} (the same vocabulary) stands in")
-        tokenizer = AutoTokenizer.from_pretrained(QWEN3_TOKENIZER)
+        hint = f" For a dry run: python scripts/fetch_models.py --only {QWEN3_TOKENIZER.name}." if dry_run else ""
+        raise ConfigError(f"{source}: no such folder, and the model hub did not give it.{hint} {error}") from error
     tokenizer.chat_template = Path(template or CHAT_TEMPLATE).read_text(encoding="utf-8")
     return tokenizer
 
@@ -202,9 +198,7 @@ def read_rows(paths: list[str]) -> tuple[list[dict[str, Any]], str]:
     return rows, digest.hexdigest()[:12]
 
 
-def tokenize(
-    row: dict[str, Any], tokenizer: PreTrainedTokenizerBase, assistant_only: bool
-) -> dict[str, list[int]]:
+def tokenize(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase, assistant_only: bool) -> dict[str, list[int]]:
     """Token ids and labels of one row. Raises ConfigError with its task_id if nothing in it is trained.
 
     Not left to TRL, so that every row is counted by name and nested messages never become Arrow structs, which
@@ -242,10 +236,10 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
         prepare_machine(data, config)
 
     tokenizer = load_tokenizer(model.model_name_or_path, config.chat_template_path, data.dry_run)
-    if data.dry_run and not all(Path(name).is_file() for name in data.data):
-        say(f"rows       none yet: `make data` makes {', '.join(data.data)}")
+    if data.dry_run and not all(Path(name).is_file() for name in data.dataset):
+        say(f"rows       none yet: `make data` makes {', '.join(data.dataset)}")
         return
-    rows, data_hash = read_rows(data.data)
+    rows, data_hash = read_rows(data.dataset)
     limit = config.max_length or sys.maxsize
     kept, too_long = [], []
     for row in rows:
@@ -253,9 +247,7 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
         fits = len(encoded["input_ids"]) <= limit
         (kept if fits else too_long).append(encoded if fits else row["task_id"])
     if not kept:
-        raise ConfigError(
-            f"no row to train on: {', '.join(data.data)} has {len(rows)}, longer than {limit} tokens"
-        )
+        raise ConfigError(f"no row to train on: {', '.join(data.dataset)} has {len(rows)}, longer than {limit} tokens")
     lengths = sorted(len(row["input_ids"]) for row in kept)
     trained = sum(label != IGNORED for row in kept for label in row["labels"])
     say(f"rows       {len(kept)} kept, {len(too_long)} dropped for more than {limit} tokens {too_long[:5] or ''}")
@@ -267,7 +259,7 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
 
     say(f"output     {config.output_dir}; W&B {os.environ.get('WANDB_MODE') if config.report_to else 'not used'}")
     facts = provenance(Path(__file__).parent) | {
-        "data": data.data, "data_sha256": data_hash, "prompt_hash": prompt_hash(), "rows": len(kept),
+        "dataset": data.dataset, "data_sha256": data_hash, "prompt_hash": prompt_hash(), "rows": len(kept),
         "rows_too_long": too_long, "tokens": sum(lengths), "trained_tokens": trained,
     }  # fmt: skip
     config.run_name = config.run_name or f"{path.stem}-{facts['commit'][:7]}"

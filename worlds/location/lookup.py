@@ -208,7 +208,7 @@ class Atlas:
 
     def search(self, query: str, center: Point | None, radius: float) -> list[Found]:
         """Places that fit every word, nearest first or by name; a type alone means that type only."""
-        words = [w for w in plain(query).split() if w not in IGNORED]
+        words = [w for w in plain(query.replace("_", " ")).split() if w not in IGNORED]
         phrase = " ".join(words)
         for form in (phrase, singular(phrase)):
             kind = SYNONYMS.get(form, form)

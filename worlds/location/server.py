@@ -19,9 +19,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
-from worlds.location.store import DATA, FILE
 from worlds.location.geo import Point, Route, Streets, connect, halves_up
 from worlds.location.lookup import Atlas, Found
+from worlds.location.store import DATA, FILE
 from worlds.location.tools import TOOLS, misfit
 
 NAME = "google-maps"
@@ -42,7 +42,7 @@ FAILURES = {
 Reply = dict[str, Any]
 
 
-class Refused(Exception):  # noqa: N818 - a status of the service
+class Refused(Exception):
     """The service answers with a status other than OK."""
 
 
@@ -132,9 +132,7 @@ class Maps:
             spans.setdefault(day, []).append(f"{clock(opens)}-{clock(closes)}")
         return [f"{name}: {', '.join(spans.get(day, ['Closed']))}" for day, name in enumerate(WEEKDAYS)]
 
-    def maps_distance_matrix(
-        self, origins: list[str], destinations: list[str], mode: str = "driving"
-    ) -> Reply:
+    def maps_distance_matrix(self, origins: list[str], destinations: list[str], mode: str = "driving") -> Reply:
         if not origins or not destinations:
             raise Refused("INVALID_REQUEST (origins and destinations must not be empty)")
         if max(len(origins), len(destinations)) > MOST_SIDE:

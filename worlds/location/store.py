@@ -25,7 +25,7 @@ DATA = HERE / "data"
 SERVERS = HERE / "servers.json"
 FILE = "location.sqlite"
 STAMP = "hash.txt"
-CONTENT = "bb479fc3cb06348d494b720c03d00b1d63dd04cee1cba4fb908ee634f55649f5"
+CONTENT = "de16431cfbfa929452668e86f6a8e70c24be6475ee7bb27f895db37f6f28b6d6"
 
 ALIASES_FROM = 100_000
 """Inhabitants from which a city is also found by its other Latin names."""

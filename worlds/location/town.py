@@ -53,8 +53,7 @@ def sample_meeting(rng: random.Random, split: str) -> Params:
 def gold_meeting(params: Params) -> Gold:
     people = [place(key) for key in params["people"]]
     walks = sorted(
-        (max(truth.metres(person, spot) for person in people), spot.id)
-        for spot in circle(params, 3, 10)
+        (max(truth.metres(person, spot) for person in people), spot.id) for spot in circle(params, 3, 10)
     )
     lead([w[0] for w in walks], ON_FOOT, "two places are equally good")
     same_side(walks[0][1], params["center"])
@@ -150,7 +149,9 @@ def miss_ride(gold: Gold) -> Gold:
 
 def sample_count(rng: random.Random, split: str) -> Params:
     kind = rng.choice(("restaurant", "cafe", "fast_food", "pub", "bar", "clothes", "hairdresser"))
-    minute = rng.choice((8 * 60 + 15, 9 * 60 + 45, 11 * 60 + 15, 17 * 60 + 40, 19 * 60 + 20, 20 * 60 + 40, 22 * 60 + 10))
+    minute = rng.choice(
+        (8 * 60 + 15, 9 * 60 + 45, 11 * 60 + 15, 17 * 60 + 40, 19 * 60 + 20, 20 * 60 + 40, 22 * 60 + 10)
+    )
     return {
         "center": landmark(rng, split),
         "kind": kind,

@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from worlds.location.store import DATA, FILE
 from worlds.location.geo import Point, Streets, closest, connect, great_circle
+from worlds.location.store import DATA, FILE
 from worlds.location.text import plain
 from worlds.world import Unanswerable
 
