@@ -82,6 +82,7 @@ class Toolbox:
             stdout=call.stdout,
             seconds=round(time.perf_counter() - started, 4),
             inner=call.inner,
+            server_errors=call.server_errors,
         )
 
     async def block(self, code: str) -> Outcome:
@@ -112,6 +113,7 @@ class Toolbox:
             error_kind=outcome.error.kind if outcome.error else None,
             stdout=outcome.stdout,
             inner=outcome.calls,
+            server_errors=outcome.server_errors,
         )
 
     async def _atomic(self, name: str, arguments: Params) -> OuterCall:
@@ -122,8 +124,16 @@ class Toolbox:
         except (ToolCallError, ServerError) as error:
             seconds = round(time.perf_counter() - started, 4)
             record = CallRecord(server, tool, arguments, ok=False, error=str(error), seconds=seconds)
-            kind = "server" if isinstance(error, ServerError) else "tool"
-            return OuterCall(name, arguments, _error_text(str(error)), ok=False, error_kind=kind, inner=(record,))
+            server_errors = (str(error),) if isinstance(error, ServerError) else ()
+            return OuterCall(
+                name,
+                arguments,
+                _error_text(str(error)),
+                ok=False,
+                error_kind="server" if server_errors else "tool",
+                inner=(record,),
+                server_errors=server_errors,
+            )
         seconds = round(time.perf_counter() - started, 4)
         record = CallRecord(server, tool, arguments, ok=True, reply=reply.value, seconds=seconds, bytes=reply.bytes)
         return OuterCall(name, arguments, reply.text, ok=True, inner=(record,))

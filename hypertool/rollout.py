@@ -77,6 +77,9 @@ async def play(
             passed = [check["passed"] for check in row.checks]
             row.score = sum(passed) / len(passed) if passed else None
             row.passed = bool(passed) and all(passed) and row.status == "finished"
+            faults = [fault for turn in row.turns for call in turn.calls for fault in call.server_errors]
+            if faults and not row.passed:  # the fault may be why: not the model's failure, to be played again
+                row.status, row.error = "infra_error", faults[0]
             run.append(row)
             if progress is not None:
                 progress(row)

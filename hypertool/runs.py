@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from hypertool.trajectory import Trajectory
 
 Key = tuple[str, str, int]
 
+MIN_FREE = 50_000_000  # bytes; a run of a few hundred episodes writes about 10 MB
 PACKAGES = ("mcp", "openai", "tokenizers", "torch", "transformers", "trl", "vllm")
 
 
@@ -50,6 +52,15 @@ def provenance(root: Path) -> dict[str, Any]:
     }
 
 
+def need_space(folder: Path, free: int) -> None:
+    """Raises ConfigError if the disk of `folder` (which exists) has less than `free` bytes left."""
+    left = shutil.disk_usage(folder).free
+    if left < free:
+        raise ConfigError(
+            f"{folder}: {left / 1e6:,.0f} MB left on its disk, {free / 1e6:,.0f} MB needed; free some space first"
+        )
+
+
 def slug(model: str) -> str:
     """A folder name for a model path, URL or id."""
     name = model.rstrip("/")
@@ -71,6 +82,7 @@ class Run:
 
         `config` decides identity (it holds the hashes of tasks, prompts and tools); `source` is provenance.
         """
+        config = json.loads(json.dumps(config))  # as it will be read back: tuples are lists
         for folder in sorted(root.glob(f"{arm}-*-s{seed}*"), reverse=True):
             saved = folder / "config.json"
             if not saved.exists() or (folder / "metrics.json").exists():
@@ -84,11 +96,15 @@ class Run:
         while folder.exists():
             folder = root / f"{stem}-{number}"
             number += 1
+        text = json.dumps({"config": config, "provenance": source}, indent=1, ensure_ascii=False)
         try:
             folder.mkdir(parents=True)
-            text = json.dumps({"config": config, "provenance": source}, indent=1, ensure_ascii=False)
+            need_space(folder, MIN_FREE)
             (folder / "config.json").write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
+        except (OSError, ConfigError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, ConfigError):
+                raise
             raise ConfigError(f"{folder}: cannot write results there: {error.strerror}") from error
         return cls(folder)
 

@@ -44,7 +44,8 @@ class OuterCall:
     """One call the model made: an atomic tool, or `hypertool` with a block.
 
     `observation` is exactly the text the model was shown. `inner` has one record per primitive call: one
-    for an atomic call, any number for a block. `error_kind` is None on success.
+    for an atomic call, any number for a block. `error_kind` is None on success. `server_errors` are faults of
+    servers met on the way: infrastructure, not the model's.
     """
 
     name: str
@@ -55,6 +56,7 @@ class OuterCall:
     stdout: str = ""
     seconds: float = 0.0
     inner: tuple[CallRecord, ...] = ()
+    server_errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,13 @@ class Trajectory:
                 **{
                     **turn,
                     "calls": tuple(
-                        OuterCall(**{**call, "inner": tuple(CallRecord(**inner) for inner in call["inner"])})
+                        OuterCall(
+                            **{
+                                **call,
+                                "inner": tuple(CallRecord(**inner) for inner in call["inner"]),
+                                "server_errors": tuple(call["server_errors"]),
+                            }
+                        )
                         for call in turn["calls"]
                     ),
                 }

@@ -18,7 +18,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hypertool.errors import ConfigError
+from hypertool.runs import need_space
+
 ROOT = Path(__file__).resolve().parent.parent
+NEEDED = 2_500_000_000  # bytes: a checkpoint of 540 MB, its optimiser-free copy while saving, logs
 BASE = "models/smollm2-135m-instruct"
 console = Console(highlight=False, soft_wrap=True)
 
@@ -61,6 +65,12 @@ def main() -> int:
         ("serve and evaluate, untrained", [*small, "--model", BASE, "--name", "smollm2-135m untrained"]),
         ("serve and evaluate, trained", [*small, "--model", trained, "--name", "smollm2-135m trained"]),
     ]
+    try:
+        (ROOT / out).mkdir(parents=True, exist_ok=True)
+        need_space(ROOT / out, NEEDED)
+    except (ConfigError, OSError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
     times = []
     for number, (title, command) in enumerate(stages, 1):
         shown = " ".join(command).replace("-m accelerate.commands.launch", "accelerate launch")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Live
 
-from hypertool import metrics, prompts
+from hypertool import metrics, prompts, trajectory
 from hypertool.agent import Budget, run_episode
 from hypertool.errors import ConfigError
 from hypertool.interface import Toolbox
@@ -239,3 +239,19 @@ def test_a_run_resumes_and_plays_only_what_is_missing(live: Live, tmp_path: Path
 def test_a_task_that_needs_an_absent_tool_is_refused_before_it_is_played() -> None:
     with pytest.raises(ConfigError, match="'t1' needs a tool that is not there"):
         task_specs(TASK, [])
+
+
+def test_a_server_that_dies_makes_the_episode_infrastructure_not_failure(live: Live, tmp_path: Path) -> None:
+    row = {**TASK.raw, "mcp_servers": [{"name": "echo"}]}
+    code = 'try:\n    call_tool("echo", "die", {})\nexcept ToolError as error:\n    result = str(error)'
+    turns = {"hypertool": turn("hypertool", {"code": code}), "react": turn("echo__die", {})}
+    options: dict[str, Any] = {"name": "m", "count": count, "budget": Budget(), "limits": Limits()}
+    for arm, first in turns.items():
+        run = Run.open(tmp_path, arm, 0, {"arm": arm}, provenance(tmp_path))
+        model = script(first, say('<answer>{"n": 0}</answer>'))
+        tasks = [Task.from_dict(row)]
+        (episode_,) = live.run(play(run, tasks, arm, lambda _task, _arm, m=model: m, live.parts, **options))  # type: ignore[misc]
+        assert episode_.status == "infra_error"
+        assert "died during die" in (episode_.error or "")
+        assert list(trajectory.read(run.trajectories_path)) == [episode_]
+        assert run.finish()["n"] == 0

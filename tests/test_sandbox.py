@@ -121,6 +121,23 @@ def command_line(process: int) -> str:
         return ""
 
 
+async def settled() -> set[int]:
+    """The processes below this one, once the last block has been reaped."""
+    now: set[int] = set()
+    while now != (now := descendants()):
+        await asyncio.sleep(0.1)
+    return now
+
+
+async def left_over(before: set[int]) -> set[int]:
+    """Processes that are still there after a moment's grace for the kernel and the zygote to reap."""
+    for _ in range(40):
+        if descendants() <= before:
+            break
+        await asyncio.sleep(0.05)
+    return descendants() - before
+
+
 # Ordinary blocks ------------------------------------------------------------------------------------
 
 
@@ -389,7 +406,8 @@ def test_memory_limit(jail: Jail) -> None:
 
 
 def test_memory_limit_reached_in_small_steps(jail: Jail) -> None:
-    jail.attack("x = []\nwhile True:\n    x.append('y' * 1_000_000)\nresult = 1", "memory_limit", "crashed")
+    code = "x = []\nwhile True:\n    x.append('y' * 1_000_000)\nresult = 1"
+    jail.attack(code, "memory_limit", limits=Limits(memory_mb=256))
 
 
 def test_memory_limit_with_swallowed_memory_errors(jail: Jail) -> None:
@@ -786,7 +804,7 @@ def test_cancelling_the_run_kills_the_block_and_its_calls(jail: Jail) -> None:
             raise
 
     async def scene() -> set[int]:
-        before = descendants()
+        before = await settled()
         task = asyncio.create_task(jail.executor.run("result = call_tool('m', 'x')", hang, Limits()))
         await asyncio.sleep(0.5)
         assert len(descendants()) == len(before) + 1
@@ -794,14 +812,45 @@ def test_cancelling_the_run_kills_the_block_and_its_calls(jail: Jail) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert cancelled.is_set()
-        for _ in range(50):
-            if descendants() <= before:
-                break
-            await asyncio.sleep(0.05)
-        return descendants() - before
+        return await left_over(before)
 
     assert jail.wait(scene()) == set()
     jail.clean()
+
+
+@pytest.mark.parametrize("code", ["time.sleep(3600)\nresult = 1", "while True: pass\nresult = 1"])
+def test_a_block_that_ignores_its_channel_is_killed_at_the_end(jail: Jail, code: str) -> None:
+    async def scene() -> set[int]:
+        before = await settled()
+        work = jail.executor.run(f"import time\n{code}", tools, Limits(wall_s=0.3, cpu_s=60))
+        outcome = await work
+        assert outcome.error is not None
+        assert outcome.error.kind == "wall_limit"
+        return await left_over(before)
+
+    assert jail.wait(scene()) == set()
+
+
+def test_threads_do_not_outlive_the_answer(jail: Jail) -> None:
+    async def scene() -> set[int]:
+        before = await settled()
+        code = "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()\nresult = 1"
+        assert (await jail.executor.run(code, tools, QUICK)).result == 1
+        return await left_over(before)
+
+    assert jail.wait(scene()) == set()
+
+
+def test_the_zygote_lives_in_namespaces_of_its_own(jail: Jail) -> None:
+    assert jail.result("import posix\nresult = posix.getuid(), posix.getppid(), posix.uname().nodename") == [
+        65534,
+        1,
+        "jail",
+    ]
+    zygote = max(process for process in jail.wait(settled()) if "/guest.py" in command_line(process))
+    for kind in ("user", "pid", "net", "mnt", "ipc", "uts"):
+        ours, theirs = Path(f"/proc/self/ns/{kind}"), Path(f"/proc/{zygote}/ns/{kind}")
+        assert ours.readlink() != theirs.readlink(), kind
 
 
 def test_cancelling_at_any_moment_leaves_a_working_executor(jail: Jail) -> None:

@@ -168,8 +168,7 @@ def _row(
 ) -> dict[str, Any]:
     offers = template.offers or template.tools
     servers = [
-        {"name": server, "tools": [tool for owner, tool in offers if owner == server]}
-        for server in template.servers
+        {"name": server, "tools": [tool for owner, tool in offers if owner == server]} for server in template.servers
     ]
     return {
         "task_id": f"{world}-{template.name}-{split}-{index:04d}",

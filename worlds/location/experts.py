@@ -10,12 +10,13 @@ Experts know the question's parameters and what the server replies, nothing else
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from worlds.location import blocks, steps
 from worlds.location.blocks import given
-from worlds.location.steps import SERVER, brief, locate, near, read, search, values
+from worlds.location.steps import brief, locate, near, read, search, values
 from worlds.world import ARMS, Expert, Params, answer, block
 
 Turns = Callable[[Params], Expert]
@@ -37,6 +38,11 @@ def whole(thought: str, body: str, **known: Any) -> Expert:
     (seen,) = yield block(thought, given(**known) + body)
     result = read(seen)
     yield answer(f"The block found {brief(result)}.", result)
+
+
+def uses(known: dict[str, Any], body: str) -> dict[str, Any]:
+    """The values that a loop over candidates reads."""
+    return {k: known[k] for k in ("center", "day", "time") if k in known and re.search(rf"\b{k}\b", body)}
 
 
 # hypertool
@@ -76,7 +82,7 @@ def look_then(body: str, aim: str) -> Turns:
         found, details = read(seen)["found"], read(seen)["details"]
         hours = details.get("opening_hours", {})
         form = f"hours come as {hours['weekday_text'][0]!r}" if "weekday_text" in hours else "hours can be missing"
-        known = {k: v[k] for k in ("center", "day", "time") if k in v and f"{k}" in body}
+        known = uses(v, body)
         thought = f"There are {len(found)} candidates, and {form}. This block {aim}."
         yield from whole(thought, body, **known, found=found)
 
@@ -137,7 +143,7 @@ def searched(body: str, aim: str) -> Turns:
         spot = yield from locate(v["center"])
         found = yield from search(v, spot)
         short = [{"name": place["name"], "place_id": place["place_id"]} for place in found]
-        known = {k: v[k] for k in ("center", "day", "time") if k in v and k in body}
+        known = uses(v, body)
         yield from whole(f"That leaves {len(found)} to check, so a block {aim}.", body, **known, found=short)
 
     return turns
@@ -151,18 +157,13 @@ def hybrid_street(p: Params) -> Expert:
     yield from whole(thought, blocks.STREET, start=v["start"], found=short)
 
 
-def hybrid_heights(body: str, aim: str) -> Turns:
-    """The lookups in a block, the comparison by reading the short result."""
-
-    def turns(p: Params) -> Expert:
-        v = values(p)
-        code = given(**v) + blocks.HEIGHTS + "result = dict(zip(names, heights))\n"
-        (seen,) = yield block(f"One block can read the elevation of all {len(v['names'])}.", code)
-        result = steps.SUMMARIES[aim](read(seen))
-        yield answer(f"In metres: {brief(read(seen))}, so {brief(result)}.", result)
-
-    del body
-    return turns
+def hybrid_airports(p: Params) -> Expert:
+    """The look-ups in a block, the ranking by reading its short result."""
+    names = values(p)["names"]
+    code = given(names=names) + blocks.HEIGHTS + "result = dict(zip(names, heights))\n"
+    (seen,) = yield block(f"One block can locate all {len(names)} airports and read their elevations.", code)
+    heights = read(seen)
+    yield answer(f"In metres: {brief(heights)}.", steps.highest(heights))
 
 
 HYBRID: dict[str, Turns] = {
@@ -172,10 +173,8 @@ HYBRID: dict[str, Turns] = {
     "open_count": searched(blocks.COUNT, "opens the details of each and counts"),
     "ride_or_drive": HYPERTOOL["ride_or_drive"],
     "longest_street": hybrid_street,
-    "highest_airport": hybrid_heights("", "highest_airport"),
+    "highest_airport": hybrid_airports,
     "elevation_pair": HYPERTOOL["elevation_pair"],
     "shortest_order": HYPERTOOL["shortest_order"],
     "halfway_city": steps.REACT["halfway_city"],
 }
-
-__all__ = ["SERVER", "expert"]

@@ -25,7 +25,7 @@ def country_cities(rng: random.Random, split: str, count: int) -> list[str]:
 
 
 def labels(params: Params) -> list[str]:
-    return [truth.cities()[key].name for key in params["cities"]]
+    return [truth.cities()[key].name for key in params.get("cities") or params["towns"]]
 
 
 def apart(a: Spot, b: Spot) -> int:
@@ -90,7 +90,7 @@ def miss_airports(gold: Gold) -> Gold:
 def sample_pair(rng: random.Random, split: str) -> Params:
     groups = truth.cities_by_country(split)
     countries = rng.sample(list(groups), 5)
-    return {"cities": [rng.choice(groups[code]).id for code in countries]}
+    return {"towns": [rng.choice(groups[code]).id for code in countries]}
 
 
 def ask_pair(params: Params, rng: random.Random) -> str:
@@ -109,12 +109,12 @@ def ask_pair(params: Params, rng: random.Random) -> str:
 
 def gold_pair(params: Params) -> Gold:
     heights = {}
-    for key in params["cities"]:
+    for key in params["towns"]:
         spot = truth.cities()[key]
         heights[spot.name] = truth.ground(spot.point)[0]
-    gaps = sorted((abs(heights[a] - heights[b]), *sorted((a, b))) for a, b in combinations(heights, 2))
-    lead([g[0] for g in gaps], 2, "two pairs are equally close")
-    return {"pair": [gaps[0][1], gaps[0][2]], "difference": gaps[0][0]}
+    gaps = sorted((abs(heights[a] - heights[b]), sorted((a, b))) for a, b in combinations(heights, 2))
+    lead([gap for gap, _ in gaps], 2, "two pairs are equally close")
+    return {"pair": gaps[0][1], "difference": gaps[0][0]}
 
 
 def miss_pair(gold: Gold) -> Gold:

@@ -62,7 +62,7 @@ class Atlas:
     @cached_property
     def places(self) -> dict[str, Found]:
         rows = self.db.execute("SELECT id, name, address, lat, lng, types FROM place ORDER BY id")
-        return {r[0]: Found(*r[:5], tuple(json.loads(r[5]))) for r in rows}
+        return {k: Found(k, n, a, lat, lng, tuple(json.loads(t))) for k, n, a, lat, lng, t in rows}
 
     @cached_property
     def addresses(self) -> list[Found]:
@@ -133,9 +133,8 @@ class Atlas:
             return Found(f"point:{lat},{lng}", f"{lat},{lng}", f"{lat},{lng}", lat, lng, ())
         if by_id := self.by_id(text.removeprefix("place_id:")):
             return by_id
-        if code := re.fullmatch(r"(?:.*\()?([A-Z]{3})\)?(?: [Aa]irport)?", text):
-            if code[1] in self.airports:
-                return self.airports[code[1]]
+        if (code := re.fullmatch(r"(?:.*\()?([A-Z]{3})\)?(?: [Aa]irport)?", text)) and code[1] in self.airports:
+            return self.airports[code[1]]
         head, *rest = [plain(part) for part in text.split(",") if plain(part)] or [""]
         home = any(part in HOME or re.fullmatch(r"(fi )?00\d{3}( helsinki)?", part) for part in rest)
         if head == "helsinki":  # the city, not the station of that name

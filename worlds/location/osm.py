@@ -7,6 +7,7 @@ Relations are not read; a closed way counts as a place at the mean of its corner
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ def add_streets(extract: Extract, roads: list[tuple[Tags, list[int]]], points: d
         if tags.get("oneway") == "-1":
             refs = refs[::-1]
         along[name].update(r for r in refs if r in points and inside(points[r]))
-        for a, b in zip(refs, refs[1:], strict=False):
+        for a, b in itertools.pairwise(refs):
             if a == b or not all(r in points and inside(points[r]) for r in (a, b)):
                 continue
             dm = max(1, halves_up(great_circle(points[a], points[b]) * 10))

@@ -46,8 +46,8 @@ def values(p: Params) -> dict[str, Any]:
             known[key] = [named(k) for k in value]
         elif key == "airports":
             known["names"] = globe.codes(p)
-        elif key == "cities":
-            known["names" if len(value) == 5 and p.get("use") == "heights" else "cities"] = globe.labels(p)
+        elif key in ("cities", "towns"):
+            known["cities" if key == "cities" else "names"] = globe.labels(p)
         elif key == "minute":
             known["time"] = f"{value // 60:02}:{value % 60:02}"
         else:
@@ -75,9 +75,7 @@ def locate(name: str) -> Reading:
 
 def search(v: dict[str, Any], spot: dict[str, float]) -> Reading:
     thought = f"{v['center']} is at {spot['lat']}, {spot['lng']}; I search for each {v['kind']} within {v['radius']} m."
-    reply = yield from ask(
-        thought, "maps_search_places", query=v["kind"], location=near(spot), radius=v["radius"]
-    )
+    reply = yield from ask(thought, "maps_search_places", query=v["kind"], location=near(spot), radius=v["radius"])
     return reply["places"]
 
 
@@ -203,9 +201,6 @@ def closest_pair(heights: dict[str, int]) -> dict[str, Any]:
     gaps = [(abs(heights[a] - heights[b]), sorted((a, b))) for a, b in combinations(heights, 2)]
     difference, pair = min(gaps)
     return {"pair": pair, "difference": difference}
-
-
-SUMMARIES = {"highest_airport": highest, "elevation_pair": closest_pair}
 
 
 def highest_airport(p: Params) -> Expert:

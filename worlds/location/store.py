@@ -54,7 +54,7 @@ def pins() -> dict[str, str]:
     """Package -> version, as requirements.txt has it."""
     lines = (HERE / "requirements.txt").read_text().splitlines()
     wanted = (line.split("#")[0].strip().split("==") for line in lines if "==" in line.split("#")[0])
-    return {name: version for name, version in wanted}
+    return dict(wanted)
 
 
 def package(name: str) -> Path:
@@ -75,7 +75,11 @@ def package(name: str) -> Path:
 
 def cities(folder: Path) -> Rows:
     """Cities of 15,000 people and more, with country names and, in the United States, state names."""
-    load = lambda name: json.loads((folder / "data" / name).read_text(encoding="utf-8"))  # noqa: E731
+
+    def load(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((folder / "data" / name).read_text(encoding="utf-8"))
+        return found
+
     countries, states = load("countries.json"), load("us_states.json")
     rows: Rows = {"city": [], "city_name": []}
     for key, c in sorted(load("cities15000.json").items(), key=lambda item: int(item[0])):

@@ -34,7 +34,7 @@ def landmark(rng: random.Random, split: str) -> str:
 def circle(params: Params, least: int, most: int, center: str = "center") -> list[Spot]:
     """The candidates of a question: places of the kind in the circle, refused if too few or too many."""
     middle = place(params[center])
-    found = [s for s in truth.within(params["kind"], middle, params["radius"])]
+    found = list(truth.within(params["kind"], middle, params["radius"]))
     require(middle not in found, "the center is itself a candidate")
     require(least <= len(found) <= most, f"{len(found)} candidates")
     truth.unlike(found)
@@ -52,9 +52,7 @@ def sample_meeting(rng: random.Random, split: str) -> Params:
 
 def gold_meeting(params: Params) -> Gold:
     people = [place(key) for key in params["people"]]
-    walks = sorted(
-        (max(truth.metres(person, spot) for person in people), spot.id) for spot in circle(params, 3, 10)
-    )
+    walks = sorted((max(truth.metres(person, spot) for person in people), spot.id) for spot in circle(params, 3, 10))
     lead([w[0] for w in walks], ON_FOOT, "two places are equally good")
     same_side(walks[0][1], params["center"])
     return {"place": place(walks[0][1]).name, "longest_walk": walks[0][0]}
@@ -109,7 +107,7 @@ def gold_open(params: Params) -> Gold:
         if spans and truth.website(spot.id):
             qualifying.append((truth.metres(place(params["center"]), spot), spot.id, spans[0][0]))
     qualifying.sort()
-    lead([float(q[0]) for q in qualifying], ON_FOOT, "fewer than two qualify, or two are equally near")
+    lead([q[0] for q in qualifying], ON_FOOT, "fewer than two qualify, or two are equally near")
     far, best, opens = qualifying[0]
     same_side(best, params["center"])
     return {"place": place(best).name, "metres": far, "opens": f"{opens // 60:02}:{opens % 60:02}"}
@@ -130,8 +128,7 @@ def sample_ride(rng: random.Random, split: str) -> Params:
 def gold_ride(params: Params) -> Gold:
     start, goals = place(params["start"]), [place(key) for key in params["goals"]]
     saved = {
-        spot.name: truth.seconds(start, spot, "driving") - truth.seconds(start, spot, "bicycling")
-        for spot in goals
+        spot.name: truth.seconds(start, spot, "driving") - truth.seconds(start, spot, "bicycling") for spot in goals
     }
     ranked = sorted(saved.values(), reverse=True)
     require(ranked[0] >= 5 and all(ranked), "the bicycle wins nowhere, or ties with the car")

@@ -11,6 +11,7 @@ import json
 import random
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -66,7 +67,7 @@ def require(condition: bool, why: str) -> None:
         raise Unanswerable(why)
 
 
-def lead(values: list[float], margin: float, why: str) -> None:
+def lead(values: Sequence[float], margin: float, why: str) -> None:
     """Refuse unless the first two of the sorted `values` are at least `margin` apart."""
     require(len(values) > 1 and abs(values[1] - values[0]) >= margin, why)
 

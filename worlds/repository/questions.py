@@ -19,8 +19,7 @@ QUESTIONS = {
         'What is the total number of added lines in all main commits of "{author}" in "{repo}"?',
     ),
     "branch_gap": (
-        'In "{repo}", main and "{branch}" differ: how many lines are only on main, and how many only on the '
-        "branch?",
+        'In "{repo}", main and "{branch}" differ: how many lines are only on main, and how many only on the branch?',
         'Compare main with "{branch}" in the repository "{repo}": count the lines found on just one of the two.',
         'How many lines does main of "{repo}" have that "{branch}" lacks, and the other way round?',
     ),
