@@ -80,7 +80,7 @@ def main() -> int:
         name = arguments.name or arguments.model
         tasks, servers, world_hash = load_tasks(settings)
         count = prompts.load_counter(ROOT / settings.tokenizer)
-        with endpoint(arguments.model) as url:
+        with endpoint(arguments.model, Path(settings.results)) as url:
             finished = asyncio.run(evaluate(settings, arms, name, url, tasks, servers, world_hash, count))
     except HyperToolError as error:
         console.print(f"[bold red]eval:[/] {error}", highlight=False, markup=True)
@@ -122,28 +122,30 @@ def load_tasks(settings: EvalConfig) -> tuple[list[Task], dict[str, ServerConfig
 
 
 @contextmanager
-def endpoint(model: str) -> Iterator[str | None]:
+def endpoint(model: str, results: Path) -> Iterator[str | None]:
     """The URL to ask: the given one, or that of a server started here for a checkpoint folder; None if scripted."""
     if model == SCRIPTED or "://" in model:
         yield None if model == SCRIPTED else model
         return
     if not Path(model).is_dir():
         raise ConfigError(f"model {model!r} is neither 'scripted', a URL nor a checkpoint folder")
+    results.mkdir(parents=True, exist_ok=True)
+    log = results / "serve.log"
     command = [sys.executable, str(ROOT / "scripts/serve.py"), "--model", model, "--port", "0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        url = None
-        for line in server.stdout:
-            if line.startswith("READY "):
-                url = line.split()[1]
-                break
-        if url is None:
-            raise ConfigError(f"the server for {model} did not start (exit {server.wait()}); see its output above")
-        yield url
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(timeout=60)
+    with log.open("w+", encoding="utf-8") as output:
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
+        try:
+            assert server.stdout is not None
+            with console.status(f"serving {model}, ready in a minute or two (log: {log})"):
+                line = server.stdout.readline()
+            if not line.startswith("READY "):
+                server.wait()
+                words = log.read_text(encoding="utf-8").strip().split("\n")[-5:]
+                raise ConfigError("\n".join([f"the server for {model} did not start; {log} ends with:", *words]))
+            yield line.split()[1]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=60)
 
 
 async def evaluate(

@@ -41,7 +41,13 @@ def build(args: argparse.Namespace) -> None:
             print(f"{name}: ready")
             continue
         start = time.monotonic()
-        print(f"{name}: {world.build(world.DATA)} in {time.monotonic() - start:.1f} s", flush=True)
+        found = world.build(world.DATA)
+        print(f"{name}: {found} in {time.monotonic() - start:.1f} s", flush=True)
+        if found != world.HASH:
+            raise UsageError(
+                f"world {name!r} came out as {found}, expected {world.HASH}: a source package has another version; "
+                f"install what worlds/{name}/requirements.txt pins (scripts/setup.sh does) and build again"
+            )
 
 
 def sample(args: argparse.Namespace) -> None:

@@ -2,9 +2,10 @@
 
     world.py      what every world shares: templates, tasks, the experts' messages, hashes
     repository/   a few hundred small git repositories, read through the third-party `mcp-server-git`
-    location/     places, routes and weather, read through an own server
+    location/     places, routes, cities and airports, read through an own server
 
-A world is a module with `TEMPLATES`, `SERVERS` (its servers.json), `DATA`, `build(dest)` and `ready()`.
+A world is a module with `TEMPLATES`, `SERVERS` (its servers.json), `DATA`, `HASH` (of the data),
+`build(dest)` and `ready()`.
 Nothing here imports `hypertool`: the interface meets a world as any MCP client would.
 """
 

@@ -12,7 +12,8 @@ The tools keep the names and parameters of `@modelcontextprotocol/server-google-
 
 from __future__ import annotations
 
+from worlds.location.store import CONTENT as HASH
 from worlds.location.store import DATA, SERVERS, build, ready
 from worlds.location.tasks import DEMO_TEMPLATES, TEMPLATES
 
-__all__ = ["DATA", "DEMO_TEMPLATES", "SERVERS", "TEMPLATES", "build", "ready"]
+__all__ = ["DATA", "DEMO_TEMPLATES", "HASH", "SERVERS", "TEMPLATES", "build", "ready"]

@@ -145,3 +145,10 @@ result = {"city": names["locality"], "country": names["country"], "kilometres": 
 def given(**values: Any) -> str:
     """Assignments that put what is known into a program."""
     return "".join(f"{name} = {value!r}\n" for name, value in values.items())
+
+
+def program(body: str, **known: Any) -> str:
+    """A body behind what it starts from, its imports first."""
+    lines = body.splitlines(keepends=True)
+    imports = [line for line in lines if line.startswith("from ")]
+    return "".join(imports) + given(**known) + "".join(line for line in lines if line not in imports)

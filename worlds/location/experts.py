@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from worlds.location import blocks, steps
-from worlds.location.blocks import given
+from worlds.location.blocks import given, program
+from worlds.location.questions import PLURALS
 from worlds.location.steps import brief, locate, near, read, search, values
 from worlds.world import ARMS, Expert, Params, answer, block
 
@@ -33,9 +34,15 @@ def expert(name: str) -> Callable[[str, Params], Expert]:
     return turns
 
 
+def spoken(thought: str, p: Params) -> str:
+    """A thought with the parameters filled in, kinds of places in the plural."""
+    plurals = {f"{key}s": PLURALS[p[key]] for key in ("kind", "other") if key in p}
+    return thought.format(**values(p), **plurals)
+
+
 def whole(thought: str, body: str, **known: Any) -> Expert:
     """One block that returns the answer, then the answer."""
-    (seen,) = yield block(thought, given(**known) + body)
+    (seen,) = yield block(thought, program(body, **known))
     result = read(seen)
     yield answer(f"The block found {brief(result)}.", result)
 
@@ -52,14 +59,14 @@ def circle(body: str, thought: str) -> Turns:
     """A template that begins with a search around a landmark, in one block."""
 
     def turns(p: Params) -> Expert:
-        return whole(thought.format(**values(p)), blocks.LOCATE + blocks.SEARCH + body, **values(p))
+        return whole(spoken(thought, p), blocks.LOCATE + blocks.SEARCH + body, **values(p))
 
     return turns
 
 
 def direct(body: str, thought: str) -> Turns:
     def turns(p: Params) -> Expert:
-        return whole(thought.format(**values(p)), body, **values(p))
+        return whole(spoken(thought, p), body, **values(p))
 
     return turns
 
@@ -77,7 +84,8 @@ def look_then(body: str, aim: str) -> Turns:
         )
         known = {k: v[k] for k in ("center", "kind", "radius")}
         (seen,) = yield block(
-            f"This block lists each {v['kind']} near {v['center']} and shows the details of one.", given(**known) + look
+            f"This block lists the {PLURALS[v['kind']]} near {v['center']} and shows the details of one.",
+            given(**known) + look,
         )
         found, details = read(seen)["found"], read(seen)["details"]
         hours = details.get("opening_hours", {})
@@ -92,17 +100,17 @@ def look_then(body: str, aim: str) -> Turns:
 HYPERTOOL: dict[str, Turns] = {
     "meeting_place": circle(
         blocks.MEETING,
-        "This block finds each {kind} within {radius} m of {center} and keeps the one with the smallest longest walk.",
+        "This block finds the {kinds} within {radius} m of {center} and keeps the one with the smallest longest walk.",
     ),
     "far_from": circle(
-        blocks.FAR, "This block measures every walk from a {kind} near {center} to a {other} and compares the nearest."
+        blocks.FAR, "This block measures the walks from {kinds} near {center} to {others} and compares the nearest."
     ),
     "open_nearest": look_then(blocks.OPEN, "goes through them from the nearest until one qualifies"),
     "open_count": look_then(blocks.COUNT, "reads the details of all and counts"),
     "ride_or_drive": direct(blocks.RIDE, "This block gets both travel times from {start} to every place and compares."),
     "longest_street": direct(
         blocks.LIST_ALL + blocks.STREET,
-        "This block finds the {kind} nearest to {start} on foot and adds up the way there by street.",
+        "This block finds which of the {kinds} is nearest to {start} on foot and adds up the way there by street.",
     ),
     "highest_airport": direct(
         blocks.HEIGHTS + blocks.HIGHEST, "This block locates the airports, reads their elevations and ranks them."

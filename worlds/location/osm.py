@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import osmium
-
 from worlds.location.geo import MODES, great_circle, halves_up, inside
 from worlds.location.hours import weekly
 
@@ -107,6 +105,8 @@ def kinds_of(tags: Tags) -> list[str]:
 
 def read(path: Path) -> Extract:
     """Everything this world takes from the extract, in a fixed order."""
+    import osmium  # needed to build and not to run, and installed only for that
+
     points: dict[int, tuple[float, float]] = {}
     tagged: list[tuple[str, Tags, tuple[float, float]]] = []
     roads: list[tuple[Tags, list[int]]] = []

