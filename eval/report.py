@@ -19,6 +19,8 @@ from hypertool import tables
 from hypertool.errors import HyperToolError
 from hypertool.prompts import ARMS
 
+BEGIN, END = "<!-- results -->", "<!-- /results -->"
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Print and write the comparison tables.")
@@ -48,7 +50,18 @@ def main() -> int:
         target = arguments.results / "README.md"
         target.write_text("\n".join(pages), encoding="utf-8")
         console.print(f"written: {target}")
+        if arguments.results == Path("results"):
+            fill_readme(Path("README.md"), pages[1:])
     return 0
+
+
+def fill_readme(path: Path, sections: list[str]) -> None:
+    """Put the tables between the markers of the README, one heading level down."""
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    body = "\n".join(sections).replace("\n## ", "\n### ").replace("## ", "### ", 1)
+    path.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", encoding="utf-8")
 
 
 def groups(root: Path, only: str | None) -> list[tuple[str, list[tables.Finished]]]:

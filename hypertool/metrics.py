@@ -116,16 +116,27 @@ def mean(values: Sequence[float]) -> list[float] | None:
     return [centre, float(interval.low), float(interval.high)]
 
 
-def ratio(
-    baseline: Sequence[Trajectory], other: Sequence[Trajectory], measure: Callable[[Trajectory], float]
-) -> list[float] | None:
-    """[sum(other) / sum(baseline), low, high] over tasks both have, bootstrapped in pairs. None without pairs."""
-    left = {(t.task_id, t.trial): measure(t) for t in baseline if t.status != "infra_error"}
-    pairs = [
-        (left[(t.task_id, t.trial)], measure(t))
-        for t in other
-        if t.status != "infra_error" and (t.task_id, t.trial) in left
+def per_task(trajectories: Sequence[Trajectory]) -> list[dict[str, Any]]:
+    """One small row per scored episode, enough to pair two runs without their trajectories."""
+    return [
+        {
+            "task_id": row.task_id,
+            "trial": row.trial,
+            "passed": bool(row.passed),
+            **{name: measure(row) for name, measure in MEANS.items() if name != "seconds"},
+        }
+        for row in trajectories
+        if row.status != "infra_error"
     ]
+
+
+def ratio(baseline: Sequence[dict[str, Any]], other: Sequence[dict[str, Any]], name: str) -> list[float] | None:
+    """[sum(other) / sum(baseline), low, high] of `name` over episodes both have, bootstrapped in pairs.
+
+    Takes rows of `per_task`. None without pairs.
+    """
+    left = {(row["task_id"], row["trial"]): row[name] for row in baseline}
+    pairs = [(left[row["task_id"], row["trial"]], row[name]) for row in other if (row["task_id"], row["trial"]) in left]
     if not pairs or sum(pair[0] for pair in pairs) == 0:
         return None
     before, after = (np.asarray(column, dtype=float) for column in zip(*pairs, strict=True))

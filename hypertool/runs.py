@@ -135,6 +135,7 @@ class Run:
         rows = self.load()
         values = metrics.summarise(rows)
         values["by_template"] = by_template(rows)
+        values["tasks"] = metrics.per_task(rows)
         text = json.dumps(values, indent=1)
         (self.folder / "metrics.json").write_text(text + "\n", encoding="utf-8")
         return values

@@ -13,8 +13,6 @@ from rich.table import Table
 
 from hypertool import metrics
 from hypertool.errors import ConfigError
-from hypertool.runs import Run
-from hypertool.trajectory import Trajectory
 
 ROWS = (
     "success",
@@ -32,13 +30,12 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Finished:
-    """One finished run as read from disk. `rows` is empty where only metrics.json was committed."""
+    """One finished run as read from disk: what is committed of it, so a fresh clone shows the same tables."""
 
     folder: Path
     config: dict[str, Any]
     provenance: dict[str, Any]
     metrics: dict[str, Any]
-    rows: list[Trajectory]
 
     @property
     def arm(self) -> str:
@@ -60,7 +57,6 @@ def read_finished(folder: Path) -> Finished | None:
         saved["config"],
         saved["provenance"],
         json.loads(numbers.read_text(encoding="utf-8")),
-        Run(folder).load(),
     )
 
 
@@ -83,8 +79,8 @@ def cells(runs: Sequence[Finished]) -> dict[str, list[str]]:
         numbers = run.metrics
         baseline = react.get(run.model)
         ratio = None
-        if baseline is not None and baseline is not run and baseline.rows and run.rows:
-            ratio = metrics.ratio(baseline.rows, run.rows, metrics.tokens)
+        if baseline is not None and baseline is not run:
+            ratio = metrics.ratio(baseline.metrics["tasks"], numbers["tasks"], "tokens")
         rate = _interval(numbers["success"], 2)
         columns.append(
             [

@@ -15,7 +15,7 @@ import pytest
 from hypertool import trajectory
 
 ROOT = Path(__file__).parent.parent
-COMMAND = [sys.executable, "eval/run.py", "--model", "scripted", "--arm", "react", "worlds=repository", "n=150"]
+COMMAND = [sys.executable, "eval/run.py", "--model", "scripted", "--arm", "react", "worlds=repository", "n=66"]
 
 
 def members(session: int) -> list[str]:
@@ -52,12 +52,12 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, blow: signal.Si
     assert members(first.pid) == []
     (path,) = tmp_path.glob("**/trajectories.jsonl")
     before = [row.key for row in trajectory.read(path)]
-    assert 0 < len(before) < 150
+    assert 0 < len(before) < 66
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     keys = [row.key for row in trajectory.read(path)]
     assert keys[: len(before)] == before
-    assert len(keys) == len(set(keys)) == 150
+    assert len(keys) == len(set(keys)) == 66
     metrics = json.loads(path.with_name("metrics.json").read_text())
-    assert (metrics["n"], metrics["passed"]) == (150, 150)
+    assert (metrics["n"], metrics["passed"]) == (66, 66)

@@ -61,7 +61,7 @@ def test_mean_interval_holds_the_mean_and_shrinks_to_a_point() -> None:
 def test_ratio_pairs_tasks_and_leaves_out_what_has_no_partner() -> None:
     react = [episode(f"t{i}", [100 * (i + 1)]) for i in range(6)]
     block = [episode(f"t{i}", [50 * (i + 1) - 5]) for i in range(6)] + [episode("alone", [10_000])]
-    value = metrics.ratio(react, block, metrics.tokens)
+    value = metrics.ratio(metrics.per_task(react), metrics.per_task(block), "tokens")
     assert value is not None
     assert value[0] == pytest.approx(
         sum(50 * (i + 1) + 5 for i in range(6)) / sum(100 * (i + 1) + 10 for i in range(6))

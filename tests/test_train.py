@@ -62,7 +62,7 @@ def example_row(number: int) -> dict[str, Any]:
         "arm": "hypertool",
         "messages": [
             {"role": "system", "content": "You solve a task with tools. Send Python blocks to hypertool. " * 4},
-            {"role": "user", "content": f'How long is "{name}"?'},
+            {"role": "user", "content": f'How long is "{name}"? {"Please. " * number}'},
             turn("I try.", f'name = "{name}"\nresult = missing(name)'),
             {"role": "tool", "content": "Error: NameError: missing is not defined", "tool_call_id": "call_0"},
             turn("", f'name = "{name}"\nresult = len(name)'),
@@ -129,13 +129,14 @@ def test_shared_prefix_gives_the_same_loss_and_gradients(
 ) -> None:
     rows = Dataset.from_list([sft.tokenize(row, tokenizer, True) for row in ROWS[:3]])
     results = []
-    for trainer_type in (SFTTrainer, sft.SharedPrefixTrainer):
+    for trainer_type in (SFTTrainer, sft.Trainer):
         config = SFTConfig(
             output_dir=str(tmp_path), use_cpu=True, bf16=False, activation_checkpointing=False, report_to="none"
         )
         config.per_device_train_batch_size = 3
         model = tiny_model(model_type, config_type, len(tokenizer)).train()
         trainer = trainer_type(model=model, args=config, train_dataset=rows, processing_class=tokenizer)
+        trainer.shared_prefix = True  # means something to ours only
         batch = next(iter(trainer.get_train_dataloader()))
         assert sft.prefix_length(batch["input_ids"], batch["labels"]) > 50
         loss = trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(77))
@@ -208,9 +209,9 @@ def test_refusals(sft: ModuleType, tokenizer: Any, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(ROOT)
     config = tmp_path / "typo.yaml"
     config.write_text("output_dir: x\nlearning_rat: 1.0\n")
-    with pytest.raises(ConfigError, match="typo.yaml: unknown key 'learning_rat'. Did you mean 'learning_rate'?"):
+    with pytest.raises(ConfigError, match=r"typo.yaml: unknown key 'learning_rat'. Did you mean 'learning_rate'"):
         sft.parse(["--config", str(config)])
-    with pytest.raises(ConfigError, match="command line: unknown key 'max_step'. Did you mean 'max_steps'?"):
+    with pytest.raises(ConfigError, match=r"command line: unknown key 'max_step'. Did you mean 'max_steps'"):
         sft.parse(["--config", "configs/train/demo.yaml", "--max-step=3"])
     with pytest.raises(ConfigError, match="no such config file"):
         sft.parse(["--config", "configs/train/dmo.yaml"])
@@ -251,6 +252,8 @@ def test_the_printed_command_trains_and_saves(sft: ModuleType, tiny: Path, tmp_p
     facts = json.loads((out / "train_facts.json").read_text())
     assert facts["rows"] == 4
     assert len(facts["data_sha256"]) == 12
-    assert len([entry for entry in facts["log"] if "loss" in entry]) == 2
+    steps = [entry for entry in facts["log"] if "loss" in entry]
+    assert [entry["step"] for entry in steps] == [1, 2]
+    assert steps[-1]["trained_tokens"] == facts["trained_tokens"]  # two steps of two rows are all four rows
     _, _, data, config, _ = sft.parse(["--config", str(out / "train_config.yaml")])
     assert (data.shared_prefix, config.max_steps, config.output_dir) == (True, 2, str(out))

@@ -60,18 +60,25 @@ class DataArguments:
 ARGUMENTS = (DataArguments, SFTConfig, ModelConfig)
 
 
-class SharedPrefixTrainer(SFTTrainer):
-    """SFTTrainer that runs the common beginning of a batch once. Same loss and gradients, half the work.
+class Trainer(SFTTrainer):
+    """SFTTrainer that counts the tokens it trains, and can run the common beginning of a batch once.
 
-    Every row begins with the same system turn, half of a short row. It is run as one row, its keys and values are
-    repeated for each row, and only the rest of each row is run; gradients flow back through the cache. The LM head
-    is applied to labelled positions only, where TRL on a CPU scores every position.
+    With `shared_prefix`: every row begins with the same system turn, half of a short row. It is run as one row, its
+    keys and values are repeated for each row, and only the rest of each row is run; gradients flow back through the
+    cache. The LM head is applied to labelled positions only, where TRL on a CPU scores every position. Loss and
+    gradients are those of SFTTrainer.
     """
+
+    shared_prefix = False
+    trained_tokens = 0
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         ids, labels = inputs["input_ids"], inputs["labels"]
-        start = prefix_length(ids, labels)
-        if start == 0 or return_outputs or not model.training:
+        if model.training:
+            self.trained_tokens += int(self.accelerator.gather((labels != IGNORED).sum()).sum())
+            self._metrics["train"]["trained_tokens"] = [self.trained_tokens]
+        start = prefix_length(ids, labels) if self.shared_prefix and model.training else 0
+        if start == 0:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         backbone, cache = model.base_model, DynamicCache(config=model.config)
         backbone(input_ids=ids[:1, :start], past_key_values=cache, use_cache=True)
@@ -267,7 +274,7 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
     config.model_init_kwargs = options | (config.model_init_kwargs or {})
     config.assistant_only_loss = False  # already in the labels; TRL would look for the messages
     config.chat_template_path = None  # already in the tokenizer
-    trainer = (SharedPrefixTrainer if data.shared_prefix else SFTTrainer)(
+    trainer = Trainer(
         model=model.model_name_or_path,
         args=config,
         train_dataset=Dataset.from_list(kept),
@@ -275,6 +282,7 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
         peft_config=get_peft_config(model),
         quantization_config=get_quantization_config(model),
     )
+    trainer.shared_prefix = data.shared_prefix
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
 
     trainer.save_model(config.output_dir)
