@@ -38,7 +38,7 @@ def main() -> int:
     results = f"results={out}/results"
     few = ["n=2"] if arguments.smoke else []
     train = ["train/sft.py", "--config", "configs/train/demo.yaml", "--output_dir", trained]
-    train += ["--seed", str(arguments.seed), "--data", f"{out}/data/demo/hypertool/train.jsonl"]
+    train += ["--seed", str(arguments.seed), "--dataset", f"{out}/data/demo/hypertool/train.jsonl"]
     train += ["--max_steps", "2"] if arguments.smoke else []
     small = ["eval/run.py", "--arm", "hypertool", "--config", "configs/eval/demo.yaml", seed, results, *few]
     stages = [

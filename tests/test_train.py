@@ -158,6 +158,15 @@ def test_prefix_ends_before_the_first_label(sft: ModuleType) -> None:
     assert sft.prefix_length(same, torch.full_like(same, -100)) == 3
 
 
+def test_interleaved_batches_hold_every_kind(sft: ModuleType) -> None:
+    rows = [{"task_id": f"world-{kind}-train-{number:04d}"} for kind in "abc" for number in range(5)]
+    dealt = sft.interleave(rows[:-1], 0)
+    assert sorted(row["task_id"] for row in dealt) == sorted(row["task_id"] for row in rows[:-1])
+    assert all({row["task_id"].split("-")[1] for row in dealt[at : at + 3]} == set("abc") for at in (0, 3, 6, 9))
+    assert dealt == sft.interleave(rows[:-1], 0)
+    assert dealt != sft.interleave(rows[:-1], 1)
+
+
 def dry_run(sft: ModuleType, *arguments: str) -> None:
     sft.main(*sft.parse([*arguments, "--dry-run"]))
 

@@ -1,6 +1,6 @@
 """Supervised fine-tuning: a model learns to write the assistant turns of verified trajectories.
 
-    accelerate launch train/sft.py --config configs/train/demo.yaml            # 2 CPU cores, about 5 minutes
+    accelerate launch train/sft.py --config configs/train/demo.yaml            # 2 CPU cores, about 6 minutes
     accelerate launch train/sft.py --config configs/train/demo.yaml --dry-run  # what would be trained on
 
 One YAML is one run: the keys of TRL's SFTConfig and ModelConfig and of DataArguments below; a flag overrides a
@@ -16,6 +16,7 @@ import itertools
 import json
 import netrc
 import os
+import random
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -43,6 +44,9 @@ class DataArguments:
     dataset: list[str] = field(default_factory=list, metadata={"help": "JSON-lines files of SFT rows"})
     shared_prefix: bool = field(
         default=False, metadata={"help": "Run what all rows of a batch begin with once (exact; one process)"}
+    )
+    interleave: bool = field(
+        default=False, metadata={"help": "Deal rows out by kind of task, in turn, in an order fixed by the seed"}
     )
     global_batch_size: int | None = field(
         default=None, metadata={"help": "Rows a step over all processes; any other product is refused"}
@@ -205,6 +209,17 @@ def read_rows(paths: list[str]) -> tuple[list[dict[str, Any]], str]:
     return rows, digest.hexdigest()[:12]
 
 
+def interleave(rows: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Rows of each kind of task in turn, so that batches hold all kinds. A kind is a task_id less its number."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault(row["task_id"].rpartition("-")[0], []).append(row)
+    shuffle = random.Random(seed).shuffle
+    for kind in kinds.values():
+        shuffle(kind)
+    return [row for turn in itertools.zip_longest(*kinds.values()) for row in turn if row]
+
+
 def tokenize(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase, assistant_only: bool) -> dict[str, list[int]]:
     """Token ids and labels of one row. Raises ConfigError with its task_id if nothing in it is trained.
 
@@ -247,6 +262,9 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
         say(f"rows       none yet: `make data` makes {', '.join(data.dataset)}")
         return
     rows, data_hash = read_rows(data.dataset)
+    if data.interleave:
+        rows = interleave(rows, config.seed)
+        config.train_sampling_strategy = "sequential"
     limit = config.max_length or sys.maxsize
     kept, too_long = [], []
     for row in rows:
