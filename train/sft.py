@@ -31,7 +31,7 @@ from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config, 
 
 from hypertool.errors import ConfigError, boundary, nearest
 from hypertool.prompts import CHAT_TEMPLATE, prompt_hash
-from hypertool.runs import provenance
+from hypertool.runs import MIN_FREE, need_space, provenance
 
 QWEN3_TOKENIZER = Path("models/qwen3-tokenizer")  # stands in for a dry run where no model hub can be reached
 IGNORED = -100  # the label of a token that is not trained
@@ -157,8 +157,8 @@ def check_batch(data: DataArguments, config: SFTConfig, processes: int) -> None:
         )
 
 
-def prepare_machine(data: DataArguments, config: SFTConfig) -> None:
-    """Threads and W&B, decided before anything heavy loads."""
+def prepare_machine(data: DataArguments, config: SFTConfig, source: str | None) -> None:
+    """Threads, W&B and room for the weights, decided before anything heavy loads."""
     if not torch.cuda.is_available():
         asked = int(os.environ.get("OMP_NUM_THREADS") or 1)  # accelerate sets 1 when nobody asked
         cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
@@ -171,7 +171,11 @@ def prepare_machine(data: DataArguments, config: SFTConfig) -> None:
         os.environ["WANDB_MODE"] = "online" if key else "offline"
     for name, value in (("PROJECT", "hypertool"), ("JOB_TYPE", "sft"), ("DIR", config.output_dir)):
         os.environ.setdefault(f"WANDB_{name}", value)
-    Path(config.output_dir).mkdir(parents=True, exist_ok=True)
+    folder = Path(config.output_dir)
+    with boundary(ConfigError, f"output_dir {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+    weights = sum(path.stat().st_size for path in Path(source or "").glob("*.safetensors"))
+    need_space(folder, max(MIN_FREE, 2 * weights))  # a full disk is noticed before the work, not after it
 
 
 def load_tokenizer(source: str | None, template: str | None, dry_run: bool) -> PreTrainedTokenizerBase:
@@ -255,7 +259,7 @@ def main(path: Path, keys: list[str], data: DataArguments, config: SFTConfig, mo
     say(f"config     {path}\n{settings}")
     if not data.dry_run:
         check_batch(data, config, PartialState().num_processes)
-        prepare_machine(data, config)
+        prepare_machine(data, config, model.model_name_or_path)
 
     tokenizer = load_tokenizer(model.model_name_or_path, config.chat_template_path, data.dry_run)
     if data.dry_run and not all(Path(name).is_file() for name in data.dataset):

@@ -3,7 +3,8 @@
 Style, for models that learn to write them: the first line binds every name of the question to a variable and
 nothing below repeats one; prose is split on its labels (no regex, so no backslash to escape); no comments. Names
 stand in double quotes, as in the question they are copied from; the rest takes single quotes, which a JSON string
-need not escape. Where two programs part ways, their variables differ too (docs/log.md, 2026-12-01).
+need not escape. Programs do a thing the same way or with other variables, so that a small model does not take
+one for the other (docs/log.md, 2026-12-01).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ entries = [entry for entry in log.split('Commit: ')[1:] if author in entry]
 added = 0
 for entry in entries:
     show = call_tool('git', 'git_show', {'repo_path': repo, 'revision': entry.split()[0]})['result']
-    marks = [line[:1] for line in show.splitlines() if line[:3] != '+++']
+    marks = [line[:1] for line in show.splitlines() if line[:3] not in ['+++', '---']]
     added += marks.count('+')
 result = {'added': added}
 """,
@@ -165,7 +166,7 @@ AFTER_A_LOOK = {
 added = 0
 for commit in commits:
     show = call_tool('git', 'git_show', {'repo_path': repo, 'revision': commit})['result']
-    marks = [line[:1] for line in show.splitlines() if line[:3] != '+++']
+    marks = [line[:1] for line in show.splitlines() if line[:3] not in ['+++', '---']]
     added += marks.count('+')
 result = {'added': added}
 """,
