@@ -9,7 +9,6 @@ BENCH ?= offline
 WORLD ?=
 N ?=
 CONFIG ?= configs/train/demo.yaml
-ARGS ?=
 eval_args = $(if $(WORLD),worlds=$(WORLD)) $(if $(N),n=$(N)) $(ARGS)
 
 help:  ## list the targets
@@ -24,8 +23,13 @@ setup-serve:  ## .serve: vLLM for CPU in its own environment
 check: setup  ## ruff, mypy, import contracts
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 
-test: setup setup-serve  ## every test that needs no GPU and no network
+test: setup setup-serve  ## every test that needs no GPU and no network; one: make test ARGS=tests/test_pool.py
+ifdef ARGS
 	$(PY) -m pytest $(ARGS)
+else
+	$(PY) -m pytest -n 2 --dist loadfile -m "not slow"
+	$(PY) -m pytest -m slow
+endif
 
 demo: setup setup-serve  ## the whole path: worlds, rollouts, data, training, serving, two tables
 	$(PY) scripts/demo.py $(ARGS)

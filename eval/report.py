@@ -67,17 +67,17 @@ def fill_readme(path: Path, sections: list[str]) -> None:
 def groups(root: Path, only: str | None) -> list[tuple[str, list[tables.Finished]]]:
     """(title, runs) per benchmark, task set and seed; the newest run of each model and arm."""
     found: dict[tuple[str, str], dict[tuple[str, str], tables.Finished]] = {}
-    for path in sorted(root.glob("*/*/*/metrics.json"), key=lambda path: path.stat().st_mtime):
-        run = tables.read_finished(path.parent)
-        if run is None or (only is not None and run.config["benchmark"] != only):
-            continue
+    read = [tables.read_finished(path.parent) for path in root.glob("*/*/*/metrics.json")]
+    finished = [run for run in read if run is not None and only in (None, run.config["benchmark"])]
+    for run in sorted(finished, key=lambda run: run.provenance["date"]):
         title = f"{run.config['benchmark']}, task set {run.config['tasks_hash']}, seed {run.config['seed']}"
         found.setdefault((run.config["benchmark"], title), {})[(run.model, run.arm)] = run
     order = {arm: place for place, arm in enumerate(ARMS)}
-    return [
-        (title, sorted(runs.values(), key=lambda run: (run.model, order[run.arm])))
-        for (_, title), runs in sorted(found.items())
-    ]
+    found_tables = []
+    for (_, title), runs in sorted(found.items()):
+        models = list(dict.fromkeys(model for model, _ in runs))  # as they were played: before, then after
+        found_tables.append((title, sorted(runs.values(), key=lambda run: (models.index(run.model), order[run.arm]))))
+    return found_tables
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     make demo                      # or: python scripts/demo.py [--seed 1] [--smoke]
 
 Every stage is one of the commands the README prints, run as it is printed and timed. About 14 minutes on two
-idle CPU cores, 8 GiB; --smoke walks the same path with two training steps and two held-out tasks.
-Output goes to runs/demo/ (--out): rollouts, checkpoint, results with every trajectory.
+idle CPU cores, 8 GiB; --smoke walks the same path with two training steps, two held-out tasks and without the
+untrained model. Output goes to runs/demo/ (--out): rollouts, checkpoint, results with every trajectory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run the whole path in one go.")
     parser.add_argument("--seed", type=int, default=0, help="of the training data order and of every sample")
     parser.add_argument("--out", default="runs/demo", help="where everything goes")
-    parser.add_argument("--smoke", action="store_true", help="two training steps, two held-out tasks")
+    parser.add_argument("--smoke", action="store_true", help="two training steps, two tasks, no untrained model")
     arguments = parser.parse_args()
     out, seed = f"{arguments.out}/seed{arguments.seed}", f"seed={arguments.seed}"
     trained = f"{out}/checkpoint"
@@ -41,30 +41,21 @@ def main() -> int:
     train += ["--seed", str(arguments.seed), "--dataset", f"{out}/data/demo/hypertool/train.jsonl"]
     train += ["--max_steps", "2"] if arguments.smoke else []
     small = ["eval/run.py", "--arm", "hypertool", "--config", "configs/eval/demo.yaml", seed, results, *few]
+    rollouts = ["eval/run.py", "--model", "scripted", "--config", "configs/eval/rollouts.yaml", seed]
+    rollouts += [f"results={out}", *(["n=8"] if arguments.smoke else [])]
+    curate = ["scripts/curate.py", "--runs", f"{out}/rollouts", "--set", "demo", "--out", f"{out}/data"]
+    launch = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu.yaml"]
     stages = [
         ("worlds", ["scripts/build_worlds.py", "build"]),
         ("three arms, scripted expert", ["eval/run.py", "--model", "scripted", seed, results, *few]),
-        (
-            "rollouts on training tasks",
-            [
-                "eval/run.py",
-                "--model",
-                "scripted",
-                "--config",
-                "configs/eval/rollouts.yaml",
-                seed,
-                f"results={out}",
-            ]
-            + (["n=8"] if arguments.smoke else []),
-        ),
-        (
-            "filters and SFT rows",
-            ["scripts/curate.py", "--runs", f"{out}/rollouts", "--set", "demo", "--out", f"{out}/data"],
-        ),
-        ("training", ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu.yaml", *train]),
-        ("serve and evaluate, untrained", [*small, "--model", BASE, "--name", "smollm2-135m untrained"]),
-        ("serve and evaluate, trained", [*small, "--model", trained, "--name", "smollm2-135m trained"]),
+        ("rollouts on training tasks", rollouts),
+        ("filters and SFT rows", curate),
+        ("training", [*launch, *train]),
     ]
+    if not arguments.smoke:
+        untrained = ["--model", BASE, "--name", "smollm2-135m untrained"]
+        stages.append(("serve and evaluate, untrained", [*small, *untrained]))
+    stages.append(("serve and evaluate, trained", [*small, "--model", trained, "--name", "smollm2-135m trained"]))
     try:
         (ROOT / out).mkdir(parents=True, exist_ok=True)
         need_space(ROOT / out, NEEDED)
@@ -106,4 +97,8 @@ def environment() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("demo: interrupted; the same command keeps finished episodes and repeats the stage that ran")
+        sys.exit(130)
