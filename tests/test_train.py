@@ -228,6 +228,8 @@ def test_refusals(sft: ModuleType, tokenizer: Any, tmp_path: Path, monkeypatch: 
         sft.read_rows(["data/nowhere.jsonl"])
     with pytest.raises(ConfigError, match="fetch_models"):
         sft.load_tokenizer("models/nowhere", None, False)
+    with pytest.raises(ConfigError, match=r"no tokenizer_config.json there"):
+        sft.load_tokenizer(str(tmp_path), None, False)
     silent = {**ROWS[0], "messages": ROWS[0]["messages"][:2]}
     with pytest.raises(ConfigError, match="task 'task-0': no token would be trained"):
         sft.tokenize(silent, tokenizer, True)

@@ -185,6 +185,8 @@ def load_tokenizer(source: str | None, template: str | None, dry_run: bool) -> P
             f"model_name_or_path is {source!r}: no such folder. A hub id such as Qwen/Qwen3-8B will do, or "
             "`python scripts/fetch_models.py --dest models` makes models/smollm2-135m-instruct."
         )
+    if Path(source).is_dir() and not (Path(source) / "tokenizer_config.json").is_file():
+        raise ConfigError(f"{source}: no tokenizer_config.json there. Copy its base model's tokenizer files into it.")
     if dry_run and "Qwen3" in source and QWEN3_TOKENIZER.is_dir():
         print(f"tokenizer  {QWEN3_TOKENIZER}, the same vocabulary, stands in for that of {source}")
         source = str(QWEN3_TOKENIZER)
