@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 import pytest
 
 from hypertool.errors import ExecutorUnavailable, SandboxError, ServerError, ToolCallError
-from hypertool.sandbox import GUEST, JailExecutor, Limits, Outcome
+from hypertool.jail import GUEST
+from hypertool.sandbox import JailExecutor, Limits, Outcome
 
 T = TypeVar("T")
 QUICK = Limits(cpu_s=1, wall_s=8, tool_s=1)

@@ -77,8 +77,8 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.slow
 def test_vllm_answers_with_tools_and_leaves_nothing_behind() -> None:
-    if not (PYTHON.is_file() and MODEL.is_dir()):
-        pytest.skip("needs `make setup setup-serve`")
+    assert PYTHON.is_file(), "no .serve environment: run `make setup-serve`"
+    assert MODEL.is_dir(), "no small model: run `make setup`"
     server = serve("--model", str(MODEL), "--port", "0")
     try:
         assert server.stdout is not None

@@ -205,8 +205,7 @@ def server(data: Path) -> Iterator[Call]:
     """The git server over stdio, its client in a thread with a loop of its own."""
     entry = json.loads(SERVERS.read_text())["mcpServers"]["git"]
     executable = ROOT / entry["command"]
-    if not executable.exists():
-        pytest.skip(f"{entry['command']} is missing: set-up installs it")
+    assert executable.exists(), f"{entry['command']} is missing: run `make setup`"
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     parameters = StdioServerParameters(command=str(executable), args=entry["args"], cwd=str(data))
