@@ -66,18 +66,20 @@ def fill_readme(path: Path, sections: list[str]) -> None:
 
 def groups(root: Path, only: str | None) -> list[tuple[str, list[tables.Finished]]]:
     """(title, runs) per benchmark, task set and seed; the newest run of each model and arm."""
-    found: dict[tuple[str, str], dict[tuple[str, str], tables.Finished]] = {}
     read = [tables.read_finished(path.parent) for path in root.glob("*/*/*/metrics.json")]
-    finished = [run for run in read if run is not None and only in (None, run.config["benchmark"])]
-    for run in sorted(finished, key=lambda run: run.provenance["date"]):
-        title = f"{run.config['benchmark']}, task set {run.config['tasks_hash']}, seed {run.config['seed']}"
-        found.setdefault((run.config["benchmark"], title), {})[(run.model, run.arm)] = run
-    order = {arm: place for place, arm in enumerate(ARMS)}
-    found_tables = []
-    for (_, title), runs in sorted(found.items()):
-        models = list(dict.fromkeys(model for model, _ in runs))  # as they were played: before, then after
-        found_tables.append((title, sorted(runs.values(), key=lambda run: (models.index(run.model), order[run.arm]))))
-    return found_tables
+    chosen = [run for run in read if run is not None and only in (None, run.config["benchmark"])]
+    chosen.sort(key=lambda run: run.provenance["date"])
+    benchmarks = list(dict.fromkeys(run.config["benchmark"] for run in chosen))  # as they were first played
+    found: dict[tuple[int, int, str], dict[tuple[str, str], tables.Finished]] = {}
+    for run in chosen:
+        place = (benchmarks.index(run.config["benchmark"]), run.config["seed"], run.config["tasks_hash"])
+        found.setdefault(place, {})[(run.model, run.arm)] = run
+    pages = []
+    for place in sorted(found):
+        models = list(dict.fromkeys(model for model, _ in found[place]))  # before training, then after
+        runs = sorted(found[place].values(), key=lambda run: (models.index(run.model), ARMS.index(run.arm)))
+        pages.append((f"{benchmarks[place[0]]}, seed {place[1]}", runs))
+    return pages
 
 
 if __name__ == "__main__":
