@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import worlds
@@ -58,10 +59,10 @@ class EvalConfig:
     temperature: float = 0.0
     max_tokens: int = 1024  # new tokens a turn
     timeout_s: float = 600.0  # one completion
-    max_turns: int = 60
-    max_outer_calls: int = 50
-    max_inner_calls: int = 500
-    context_tokens: int = 131_072
+    max_turns: int = Budget.max_turns
+    max_outer_calls: int = Budget.max_outer_calls
+    max_inner_calls: int = Budget.max_inner_calls
+    context_tokens: int = Budget.context_tokens
     tokenizer: str = "models/qwen3-tokenizer/tokenizer.json"
     results: str = "results"
 
@@ -83,7 +84,7 @@ def main() -> int:
         with endpoint(arguments.model, Path(settings.results)) as url:
             finished = asyncio.run(evaluate(settings, arms, name, url, tasks, servers, world_hash, count))
     except HyperToolError as error:
-        console.print(f"[bold red]eval:[/] {error}", highlight=False, markup=True)
+        console.print("[bold red]eval:[/] " + escape(str(error)), highlight=False)
         return 2
     except KeyboardInterrupt:
         console.print("interrupted; finished episodes are kept. Run the same command to go on.")
@@ -178,24 +179,23 @@ async def evaluate(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
     )
     async with open_parts(servers) as parts:
+        shared = {
+            **{
+                key: value
+                for key, value in dataclasses.asdict(settings).items()
+                if key not in ("results", "concurrency")
+            },
+            "tasks_hash": task_set_hash(tasks),
+            "prompt_hash": prompts.prompt_hash(),
+            "world_hash": world_hash,
+            "tools_hash": prompts.tools_hash(parts[0].specs()),
+            "budget": dataclasses.asdict(budget),
+            "limits": dataclasses.asdict(limits),
+            "executor": parts[1].name,
+        }
         with bar:
             for arm in arms:
-                resolved = {
-                    "model": name,
-                    "arm": arm,
-                    **{
-                        key: value
-                        for key, value in dataclasses.asdict(settings).items()
-                        if key not in ("results", "concurrency")
-                    },
-                    "tasks_hash": task_set_hash(tasks),
-                    "prompt_hash": prompts.prompt_hash(),
-                    "world_hash": world_hash,
-                    "tools_hash": prompts.tools_hash(parts[0].specs()),
-                    "budget": dataclasses.asdict(budget),
-                    "limits": dataclasses.asdict(limits),
-                    "executor": parts[1].name,
-                }
+                resolved = {"model": name, "arm": arm, **shared}
                 run = runs.Run.open(root, arm, settings.seed, resolved, source)
                 step = bar.add_task(f"{arm} -> {os.path.relpath(run.folder)}", total=len(tasks) * settings.trials)
                 rows = await rollout.play(

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from hypertool.errors import BlockError, ServerError, ToolCallError
@@ -43,7 +44,7 @@ def error_fields(error: BlockError, calls: tuple[CallRecord, ...]) -> dict[str, 
 
 
 class Toolbox:
-    """The tools one episode may use. `atomic` serves react and hybrid, `block` serves hybrid and hypertool."""
+    """The tools one episode may use, called one at a time (react, hybrid) or from a block (hybrid, hypertool)."""
 
     def __init__(
         self,
@@ -73,17 +74,7 @@ class Toolbox:
         text = call.observation
         if len(text) > max_chars:
             text = text[:max_chars] + CUT.format(kept=max_chars, total=len(text))
-        return OuterCall(
-            name=name,
-            arguments=arguments,
-            observation=text,
-            ok=call.ok,
-            error_kind=call.error_kind,
-            stdout=call.stdout,
-            seconds=round(time.perf_counter() - started, 4),
-            inner=call.inner,
-            server_errors=call.server_errors,
-        )
+        return replace(call, observation=text, seconds=round(time.perf_counter() - started, 4))
 
     async def block(self, code: str) -> Outcome:
         """Run a block; inner calls reach only this episode's tools."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from hypertool.tools import BLOCK_TOOL
 from hypertool.trajectory import Trajectory
 
 RESAMPLES = 2000
@@ -71,10 +72,10 @@ def summarise(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
         "outcomes": _outcomes(scored),
         "parse_repaired": sum(turn.parse == "repaired" for trajectory in scored for turn in trajectory.turns),
         "parse_failed": sum(turn.parse == "failed" for trajectory in scored for turn in trajectory.turns),
-        "block_errors": sum(call.name == "hypertool" and not call.ok for call in outer),
+        "block_errors": sum(call.name == BLOCK_TOOL and not call.ok for call in outer),
         "tool_error_rate": sum(not record.ok for record in inner) / len(inner) if inner else 0.0,
         "episodes_with_block": sum(
-            any(call.name == "hypertool" for turn in trajectory.turns for call in turn.calls) for trajectory in scored
+            any(call.name == BLOCK_TOOL for turn in trajectory.turns for call in turn.calls) for trajectory in scored
         ),
         "episodes_without_call": sum(outer_calls(trajectory) == 0 for trajectory in scored),
         **{name: mean([measure(trajectory) for trajectory in scored]) for name, measure in MEANS.items()},

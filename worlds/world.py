@@ -22,8 +22,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 Message = dict[str, Any]
@@ -34,8 +32,6 @@ Params = dict[str, Any]
 Gold = dict[str, Any]
 Check = dict[str, Any]
 
-CLOCK = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
-"""The only "now" a world may know."""
 SPLITS = ("train", "test")
 COMPOSITIONS = ("chain", "loop", "join", "rank", "page", "aggregate")
 ARMS = ("react", "hybrid", "hypertool")
@@ -194,9 +190,3 @@ def digest(parts: Mapping[str, bytes]) -> str:
     for name in sorted(parts):
         total.update(f"{name}\0{hashlib.sha256(parts[name]).hexdigest()}\n".encode())
     return total.hexdigest()
-
-
-def tree_hash(folder: Path) -> str:
-    """`digest` of every file below `folder`, by relative path; dates and modes do not count."""
-    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    return digest(files)
