@@ -5,6 +5,7 @@
     SandboxError  our machinery: the jail could not run the block
     ModelError    the model endpoint: unreachable, refused, or out of its own limits
     ToolCallError a tool said no; inside a block it becomes a catchable `ToolError`
+                  (subclasses: BadArguments, ToolTimeout, ToolRefused)
 
 A fault of the model's own code is not an exception: it is a `BlockError` value inside an observation.
 """
@@ -42,8 +43,33 @@ class ModelError(HyperToolError):
     """The model endpoint failed. Counted as infrastructure, apart from wrong answers."""
 
 
+CallFailure = Literal["arguments", "tool", "timeout", "refused", "server", "unfinished"]
+"""Why one tool call gave no value: our check of its arguments, the tool itself, its clock, nobody's approval, a
+server fault (infrastructure), or the end of the block."""
+
+
 class ToolCallError(HyperToolError):
-    """A tool call failed in a way the caller can react to: the server's own text, or bad arguments."""
+    """A tool call failed in a way the caller can react to: the server's own text, or one of the kinds below."""
+
+    failure: CallFailure = "tool"
+
+
+class BadArguments(ToolCallError):
+    """The call names no known tool, or its arguments do not fit the schema. The server never saw it."""
+
+    failure = "arguments"
+
+
+class ToolTimeout(ToolCallError):
+    """The tool did not answer in time; whether the call took effect is unknown."""
+
+    failure = "timeout"
+
+
+class ToolRefused(ToolCallError):
+    """A tool call was not made because nobody approved it. The server never saw it."""
+
+    failure = "refused"
 
 
 BlockErrorKind = Literal[

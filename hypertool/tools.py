@@ -9,28 +9,38 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
 
-from hypertool.errors import ToolCallError, nearest
+from hypertool.errors import BadArguments, nearest
 
 SEPARATOR = "__"  # joins server and tool into the exposed name of an atomic tool
 BLOCK_TOOL = "hypertool"  # the exposed name of the block tool, in every arm that has it
 
 Params = dict[str, Any]
 
+Effect = Literal["read", "write", "irreversible"]
+"""What a call does to the world, by the server's own annotations; a tool that says nothing writes."""
+
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """One tool of one server. `input_schema` and `output_schema` are JSON Schema, kept as declared."""
+    """One tool of one server. `input_schema` and `output_schema` are JSON Schema, kept as declared.
+
+    `effect` and `idempotent` come from the MCP annotations; both are the server's claim, not a proof.
+    """
 
     server: str
     name: str
     description: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None = None
+    effect: Effect = "write"
+    idempotent: bool = False
+    """Whether calling twice is the same as calling once; read tools are."""
 
     @property
     def exposed_name(self) -> str:
@@ -62,31 +72,57 @@ class ToolSpec:
         first = self.description.strip().split("\n")[0].split(". ")[0].rstrip(".")
         return f"{self.name}({', '.join(arguments)}) - {first}"
 
-    def check(self, params: Params) -> None:
-        """Raise ToolCallError, naming the valid parameters, if `params` do not fit the input schema."""
-        properties: dict[str, Any] = self.input_schema.get("properties", {})
+    @cached_property
+    def _validator(self) -> Any:
+        return validator_for(self.input_schema)(self.input_schema)
+
+    @property
+    def _where(self) -> str:
+        return f"call_tool({self.server!r}, {self.name!r})"
+
+    @property
+    def _listing(self) -> str:
         required: list[str] = self.input_schema.get("required", [])
-        listing = ", ".join(
-            f"{'*' if key in required else ''}{key}: {type_name(schema)}" for key, schema in properties.items()
-        )
-        where = f"call_tool({self.server!r}, {self.name!r})"
-        for key in required:
+        named = [
+            f"{'*' if key in required else ''}{key}: {type_name(schema)}"
+            for key, schema in self.input_schema.get("properties", {}).items()
+        ]
+        return f"Parameters (* = required): {', '.join(named)}." if named else "It takes no parameters."
+
+    def check(self, params: Params) -> None:
+        """Raise BadArguments, naming the valid parameters, if `params` do not fit the input schema."""
+        if self._validator.is_valid(params):
+            return
+        properties: dict[str, Any] = self.input_schema.get("properties", {})
+        for key in self.input_schema.get("required", []):
             if key not in params:
-                raise ToolCallError(
-                    f"{where}: missing required parameter {key!r}. Parameters (* = required): {listing}."
-                )
+                strange = [given for given in params if given not in properties]
+                meant = f" You gave {strange[0]!r}." if nearest(key, strange) else ""
+                raise BadArguments(f"{self._where}: missing required parameter {key!r}.{meant} {self._listing}")
         if self.input_schema.get("additionalProperties") is False:
             for key in params:
                 if key not in properties:
-                    raise ToolCallError(
-                        f"{where}: unknown parameter {key!r}. {nearest(key, properties)}"
-                        f"Parameters (* = required): {listing}."
+                    raise BadArguments(
+                        f"{self._where}: unknown parameter {key!r}. {nearest(key, properties)}{self._listing}"
                     )
-        validator = validator_for(self.input_schema)
-        error = best_match(validator(self.input_schema).iter_errors(params))
-        if error is not None:
-            path = ".".join(str(part) for part in error.absolute_path) or "arguments"
-            raise ToolCallError(f"{where}: {path}: {error.message[:300]}. Parameters (* = required): {listing}.")
+        error = best_match(self._validator.iter_errors(params))
+        path = ".".join(str(part) for part in error.absolute_path) or "arguments"
+        raise BadArguments(f"{self._where}: {path}: {error.message[:300]}. {self._listing}")
+
+    def hints(self, params: Params) -> list[str]:
+        """Parameters the schema neither names nor speaks about: passed on, and worth a word to the model.
+
+        Nothing where the schema forbids extras (that is an error of `check`) or allows them.
+        """
+        properties: dict[str, Any] = self.input_schema.get("properties", {})
+        if {"additionalProperties", "patternProperties", "unevaluatedProperties"} & set(self.input_schema):
+            return []
+        return [
+            f"{self._where}: no parameter {key!r} is declared; it was passed on and may have had no effect. "
+            f"{nearest(key, properties)}{self._listing}"
+            for key in params
+            if key not in properties
+        ]
 
 
 @dataclass(frozen=True)
@@ -116,17 +152,17 @@ def type_name(schema: dict[str, Any]) -> str:
     return str(kind)
 
 
-def unknown_server(server: str, tool: str, servers: Iterable[str]) -> ToolCallError:
+def unknown_server(server: str, tool: str, servers: Iterable[str]) -> BadArguments:
     """The error for a server nobody configured: lists the valid names and the nearest."""
     names = list(servers)
-    return ToolCallError(
+    return BadArguments(
         f"call_tool({server!r}, {tool!r}): unknown server {server!r}. "
         f"{nearest(server, names)}Servers: {', '.join(names)}."
     )
 
 
 def find(specs: Iterable[ToolSpec], server: str, tool: str) -> ToolSpec:
-    """The spec of (server, tool). Raises ToolCallError listing the valid names and the nearest."""
+    """The spec of (server, tool). Raises BadArguments listing the valid names and the nearest."""
     specs = list(specs)
     names = [spec.name for spec in specs if spec.server == server]
     if not names:
@@ -134,6 +170,6 @@ def find(specs: Iterable[ToolSpec], server: str, tool: str) -> ToolSpec:
     for spec in specs:
         if (spec.server, spec.name) == (server, tool):
             return spec
-    raise ToolCallError(
+    raise BadArguments(
         f"call_tool({server!r}, {tool!r}): unknown tool {tool!r}. {nearest(tool, names)}Tools: {', '.join(names)}."
     )

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from hypertool.errors import ConfigError
+from hypertool.errors import CallFailure, ConfigError
 
 SCHEMA = 1
 
@@ -25,6 +25,7 @@ Status = Literal["finished", "exhausted", "context_overflow", "parse_failed", "i
 class CallRecord:
     """One primitive tool call, made from inside a block or as an atomic call.
 
+    `failure` is None exactly when `ok`; it keeps the tool's own failures apart from refusals, clocks and servers.
     `start_s` counts from the start of the enclosing block or call; `bytes` is the size of the reply as JSON.
     """
 
@@ -34,6 +35,7 @@ class CallRecord:
     ok: bool
     reply: Any = None
     error: str | None = None
+    failure: CallFailure | None = None
     start_s: float = 0.0
     seconds: float = 0.0
     bytes: int = 0

@@ -20,7 +20,8 @@ find_uv() {
     say "installing uv"
     python3 -m venv .setup/uv && .setup/uv/bin/pip install -q "uv>=0.9"
   fi
-  UV=.setup/uv/bin/uv
+  UV=$PWD/.setup/uv/bin/uv
+  PATH=$PATH:$PWD/.setup/uv/bin # fetch_models.py looks for uv too, because the environments have no pip
 }
 
 # torch: a wheel that pip knows on this machine, else the CPU index of PyTorch (never a CUDA build by accident)
