@@ -34,8 +34,8 @@ from hypertool.agent import Budget
 from hypertool.errors import ConfigError, HyperToolError, nearest
 from hypertool.interface import open_parts
 from hypertool.model import EndpointModel, Model, ScriptedModel
-from hypertool.pool import ServerConfig, load_servers
 from hypertool.sandbox import Limits
+from hypertool.servers import ServerConfig, load_servers
 from hypertool.tasks import Task, task_set_hash
 from worlds.world import sample_tasks
 

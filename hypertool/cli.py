@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from hypertool import blocks, config
+from hypertool.approval import LEVELS, Approval
 from hypertool.errors import ConfigError, HyperToolError
-from hypertool.interface import Toolbox, observation, open_parts
-from hypertool.pool import load_servers
+from hypertool.interface import Toolbox, open_parts
 from hypertool.sandbox import Limits
+from hypertool.servers import load_servers
 
 EXIT_BLOCK_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -30,11 +31,19 @@ def main(argv: list[str] | None = None) -> int:
     run.add_argument(
         "--limit", action="append", default=[], metavar="NAME=VALUE", help="override a limit, e.g. wall_s=20"
     )
+    run.add_argument(
+        "--approve",
+        action="append",
+        default=[],
+        metavar="LEVEL|SERVER.TOOL",
+        help=f"what may run unasked: {', '.join(LEVELS)} (default write), or one tool by name; may be repeated",
+    )
     arguments = parser.parse_args(argv)
     try:
         limits = config.load(Limits, None, arguments.limit)
         code = _read_block(arguments.block, limits)
-        output = asyncio.run(_exec(arguments.servers, code, limits, arguments.trace))
+        approval = Approval.parse(arguments.approve)
+        output = asyncio.run(_exec(arguments.servers, code, limits, approval, arguments.trace))
     except HyperToolError as error:
         print(f"hypertool: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -58,14 +67,13 @@ def _read_block(path: Path, limits: Limits) -> str:
     return code
 
 
-async def _exec(servers: Path, code: str, limits: Limits, trace: bool) -> dict[str, Any]:
+async def _exec(servers: Path, code: str, limits: Limits, approval: Approval, trace: bool) -> dict[str, Any]:
     configured = load_servers(servers)
     named = blocks.named_servers(code)
     start = list(configured) if named is None else [name for name in configured if name in named]
     async with open_parts(configured, start) as (pool, executor):
-        toolbox = Toolbox(pool, executor, pool.specs(), limits, known=pool.names)
-        outcome = await toolbox.block(code)
-    output = observation(outcome)
+        toolbox = Toolbox(pool, executor, pool.specs(), limits, pool.names, approval)
+        outcome, output = await toolbox.block(code)
     if trace:
         output["stdout"] = outcome.stdout
         output["calls"] = [dataclasses.asdict(call) for call in outcome.calls]

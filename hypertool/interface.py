@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from hypertool.errors import BlockError, ServerError, ToolCallError
-from hypertool.pool import Pool, ServerConfig
+from hypertool.approval import Approval
+from hypertool.errors import BlockError, CallFailure, ServerError, ToolCallError
+from hypertool.pool import Pool
 from hypertool.sandbox import Executor, JailExecutor, Limits, Outcome
+from hypertool.servers import ServerConfig
 from hypertool.tools import BLOCK_TOOL, SEPARATOR, Params, ToolReply, ToolSpec, find, unknown_server
 from hypertool.trajectory import CallRecord, OuterCall
 
+MAX_HINTS = 3
 CUT = "\n[... cut: {kept} of {total} characters shown]"
 
 
-def observation(outcome: Outcome) -> dict[str, Any]:
-    """What the model is told of a block: `status`, then `result` or `error`. JSON data."""
+def observation(outcome: Outcome, hints: Iterable[str] = (), repeats: int = 0) -> dict[str, Any]:
+    """What the model is told of a block: `status`, then `result` or `error`. JSON data.
+
+    `hints` are remarks on calls that went through; `repeats` counts earlier failures of this very kind.
+    """
+    told: dict[str, Any]
     if outcome.error is None:
-        return {"status": True, "result": outcome.result}
-    return {"status": False, "error": error_fields(outcome.error, outcome.calls)}
+        told = {"status": True, "result": outcome.result}
+    else:
+        told = {"status": False, "error": error_fields(outcome.error, outcome.calls)}
+        if repeats:
+            told["error"]["repeats"] = repeats
+    if hints := list(dict.fromkeys(hints)):
+        told["hints"] = hints[:MAX_HINTS]
+    return told
 
 
 def error_fields(error: BlockError, calls: tuple[CallRecord, ...]) -> dict[str, Any]:
@@ -53,13 +67,19 @@ class Toolbox:
         specs: list[ToolSpec],
         limits: Limits,
         known: Iterable[str] | None = None,
+        approval: Approval | None = None,
     ) -> None:
-        """`known` are the server names to list when a call names another (default: those of `specs`)."""
+        """`known` are the server names to list when a call names another (default: those of `specs`).
+
+        Without `approval` every call runs: right for worlds that are thrown away, wrong for a user's servers.
+        """
         self.specs = specs
         self._known = list(dict.fromkeys(spec.server for spec in specs) if known is None else known)
         self._pool = pool
         self._executor = executor
         self._limits = limits
+        self._approval = approval or Approval("all")
+        self._failures: Counter[tuple[str, ...]] = Counter()
 
     async def run(self, name: str, arguments: Params, max_chars: int) -> OuterCall:
         """Run what the model asked for by its exposed name; the observation is cut at `max_chars`, marked.
@@ -76,58 +96,76 @@ class Toolbox:
             text = text[:max_chars] + CUT.format(kept=max_chars, total=len(text))
         return replace(call, observation=text, seconds=round(time.perf_counter() - started, 4))
 
-    async def block(self, code: str) -> Outcome:
-        """Run a block; inner calls reach only this episode's tools."""
-        return await self._executor.run(code, self._inner, self._limits)
+    async def block(self, code: str) -> tuple[Outcome, dict[str, Any]]:
+        """Run a block; inner calls reach only this episode's tools. Returns its outcome and its observation."""
+        hints: list[str] = []
 
-    async def _call(self, server: str, tool: str, params: Params) -> ToolReply:
+        async def inner(server: str, tool: str, params: Params) -> Any:
+            reply = await self._call(server, tool, params, hints)
+            return {"status": True, "result": reply.value}
+
+        outcome = await self._executor.run(code, inner, self._limits)
+        repeats = 0
+        if (error := outcome.error) is not None:
+            repeats = self._seen(BLOCK_TOOL, error.kind, error.type, error.message)
+        return outcome, observation(outcome, hints, repeats)
+
+    def _seen(self, *failure: str) -> int:
+        """How often this very failure has already happened in this episode."""
+        self._failures[failure] += 1
+        return self._failures[failure] - 1
+
+    async def _call(self, server: str, tool: str, params: Params, hints: list[str]) -> ToolReply:
         if server not in self._known:
             raise unknown_server(server, tool, self._known)
-        find(self.specs, server, tool)
+        spec = find(self.specs, server, tool)
+        spec.check(params)  # before anybody is asked to approve it
+        await self._approval.check(spec, params)
+        hints.extend(spec.hints(params))
         return await self._pool.call(server, tool, params, self._limits.tool_s)
-
-    async def _inner(self, server: str, tool: str, params: Params) -> Any:
-        reply = await self._call(server, tool, params)
-        return {"status": True, "result": reply.value}
 
     async def _block(self, arguments: Params) -> OuterCall:
         code = arguments.get("code")
         if not isinstance(code, str) or not code.strip():
             message = f"{BLOCK_TOOL} takes one argument, code: a Python block as a string."
             return OuterCall(BLOCK_TOOL, arguments, _error_text(message), ok=False, error_kind="arguments")
-        outcome = await self.block(code)
+        outcome, told = await self.block(code)
         return OuterCall(
             BLOCK_TOOL,
             arguments,
-            json.dumps(observation(outcome), ensure_ascii=False),
+            json.dumps(told, ensure_ascii=False),
             ok=outcome.error is None,
             error_kind=outcome.error.kind if outcome.error else None,
             stdout=outcome.stdout,
             inner=outcome.calls,
             server_errors=outcome.server_errors,
+            repeats=told.get("error", {}).get("repeats", 0),
         )
 
     async def _atomic(self, name: str, arguments: Params) -> OuterCall:
         started = time.perf_counter()
         server, _, tool = name.partition(SEPARATOR)
+        hints: list[str] = []
         try:
-            reply = await self._call(server, tool, arguments)
+            reply = await self._call(server, tool, arguments, hints)
         except (ToolCallError, ServerError) as error:
             seconds = round(time.perf_counter() - started, 4)
-            record = CallRecord(server, tool, arguments, ok=False, error=str(error), seconds=seconds)
-            server_errors = (str(error),) if isinstance(error, ServerError) else ()
+            failure: CallFailure = "server" if isinstance(error, ServerError) else error.failure
+            record = CallRecord(server, tool, arguments, ok=False, error=str(error), failure=failure, seconds=seconds)
             return OuterCall(
                 name,
                 arguments,
                 _error_text(str(error)),
                 ok=False,
-                error_kind="server" if server_errors else "tool",
+                error_kind="server" if failure == "server" else "tool",
                 inner=(record,),
-                server_errors=server_errors,
+                server_errors=(str(error),) if failure == "server" else (),
+                repeats=self._seen(name, failure, str(error)),
             )
         seconds = round(time.perf_counter() - started, 4)
         record = CallRecord(server, tool, arguments, ok=True, reply=reply.value, seconds=seconds, bytes=reply.bytes)
-        return OuterCall(name, arguments, reply.text, ok=True, inner=(record,))
+        text = "\n".join([reply.text, *(f"Hint: {hint}" for hint in hints[:MAX_HINTS])])
+        return OuterCall(name, arguments, text, ok=True, inner=(record,))
 
 
 def _error_text(message: str) -> str:

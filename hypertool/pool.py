@@ -1,10 +1,11 @@
-"""The MCP client pool: one owner task per server, started on demand, kept warm, restarted after a crash.
+"""The MCP client pool: one owner task per server, over stdio or streamable HTTP, restarted after a crash.
 
 A connection is opened, used and closed by the task that owns it, because the SDK's contexts must be left in
-the task that entered them. A call that dies with its server is reported as failed and never repeated: the
-pool cannot know whether it had taken effect. The next call starts the server again.
+the task that entered them. A call that dies with its server is reported as failed, because nobody knows whether
+it had taken effect; only a tool annotated read-only or idempotent is called once more, on a new server. The next
+call starts the server again. Secrets of the servers file are kept out of replies and errors.
 
-    async with Pool(load_servers(Path("servers.json"))) as pool:
+    async with Pool(load_servers(Path("servers.json")))  # servers.py as pool:
         await pool.start(["git"])
         reply = await pool.call("git", "git_log", {"repo_path": "."}, tool_s=60)
 """
@@ -13,98 +14,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
-import shutil
 import tempfile
 from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar, cast
 
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client  # the SDK's timeouts; it has no public name for them
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
 
-from hypertool.errors import ConfigError, ServerError, ToolCallError, innermost, nearest
-from hypertool.tools import Params, ToolReply, ToolSpec, find, unknown_server
+from hypertool.errors import ConfigError, ServerError, ToolCallError, ToolTimeout, innermost, nearest
+from hypertool.servers import ServerConfig
+from hypertool.tools import Effect, Params, ToolReply, ToolSpec, find, unknown_server
 
 START_S = 60.0  # a Python server imports for 1-5 s, longer on a loaded machine
+REDACTED = "[redacted]"
 MAX_PAGES = 100  # a server whose cursor never ends must not hang the start
-
-
-@dataclass(frozen=True)
-class ServerConfig:
-    """One entry of `mcpServers`, variables expanded and paths made absolute."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
-    cwd: str | None = None
-
-
-def load_servers(path: Path) -> dict[str, ServerConfig]:
-    """Read an `mcpServers` file, the form other MCP clients use.
-
-    `${VAR}` is taken from the environment. A command with a slash is relative to the current folder, `cwd` to
-    the file's folder. Raises ConfigError naming the entry and the change to make; starts nothing.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_duplicates)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such servers file; give the path of an mcpServers JSON file") from None
-    except (ValueError, OSError) as error:
-        raise ConfigError(f"{path}: not a readable servers file: {error}") from error
-    entries = data.get("mcpServers") if isinstance(data, dict) else None
-    if not isinstance(entries, dict) or not entries:
-        raise ConfigError(f'{path}: no servers; expected {{"mcpServers": {{"name": {{"command": ...}}}}}}')
-    return {name: _server(path, name, entry) for name, entry in entries.items()}
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the key {name!r} stands twice in one object; rename or remove one")
-    return dict(pairs)
-
-
-def _server(path: Path, name: str, entry: Any) -> ServerConfig:
-    where = f"{path}: server {name!r}"
-    if not isinstance(entry, dict):
-        raise ConfigError(f"{where} is not an object")
-    if "url" in entry:
-        raise ConfigError(f"{where} has a url; only stdio servers (command, args) are supported yet")
-    command = entry.get("command")
-    if not isinstance(command, str) or not command:
-        raise ConfigError(f"{where} has no command; add the program that starts it")
-    command = _expand(where, command)
-    if "/" in command:
-        command = str(Path(command).absolute())
-    if shutil.which(command) is None:
-        raise ConfigError(f"{where}: command {command!r} was not found; install it or correct the path")
-    args = tuple(_expand(where, str(arg)) for arg in entry.get("args", []))
-    env = {key: _expand(where, str(value)) for key, value in entry.get("env", {}).items()}
-    cwd = entry.get("cwd")
-    if cwd is not None:
-        folder = path.parent / _expand(where, cwd)
-        if not folder.is_dir():
-            raise ConfigError(f"{where}: cwd {str(folder)!r} is no folder; build or create it first")
-        cwd = str(folder.absolute())
-    return ServerConfig(name, command, args, env, cwd)
-
-
-def _expand(where: str, text: str) -> str:
-    def value(match: re.Match[str]) -> str:
-        variable = match.group(1)
-        if variable not in os.environ:
-            raise ConfigError(f"{where}: variable {variable} is not set; run: export {variable}=...")
-        return os.environ[variable]
-
-    return re.sub(r"\$\{(\w+)\}", value, text)
 
 
 class Pool:
@@ -151,7 +80,21 @@ class Pool:
         await connection.ensure()
         spec = find(connection.specs, server, tool)
         spec.check(params)
-        return await connection.call(spec, params, tool_s)
+        tool_s = min(tool_s, connection.config.timeout_s or tool_s)
+        secrets = connection.config.secrets
+        try:
+            try:
+                reply = await connection.call(spec, params, tool_s)
+            except ServerError:
+                if not spec.idempotent:
+                    raise
+                await connection.ensure()  # calling twice is the same as calling once, so once more
+                reply = await connection.call(spec, params, tool_s)
+        except (ToolCallError, ServerError) as error:
+            if (text := redact(str(error), secrets)) != str(error):
+                raise type(error)(text) from None  # the cause would carry the secret
+            raise
+        return replace(reply, text=redact(reply.text, secrets), value=redact(reply.value, secrets))
 
 
 class _Connection:
@@ -183,20 +126,20 @@ class _Connection:
                 await self._close_owner()
                 self._failures += 1
                 raise ServerError(
-                    f"server {self.config.name!r} did not list its tools within {START_S:.0f} s; "
-                    f"try its command by hand: {' '.join([self.config.command, *self.config.args])}"
+                    f"server {self.config.name!r} did not list its tools within {START_S:.0f} s; {self._by_hand}"
                 ) from None
+
+    @property
+    def _by_hand(self) -> str:
+        if self.config.url is not None:
+            return f"check that {self.config.url} answers"
+        return f"try its command by hand: {' '.join([self.config.command, *self.config.args])}"
 
     async def _own(self, ready: asyncio.Future[None]) -> None:
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errlog:
-            parameters = StdioServerParameters(
-                command=self.config.command,
-                args=list(self.config.args),
-                env=self.config.env,
-                cwd=self.config.cwd,
-            )
             try:
-                async with Client(stdio_client(parameters, errlog=errlog)) as client:
+                async with AsyncExitStack() as stack:
+                    client = await stack.enter_async_context(await self._transport(stack, errlog))
                     self.specs = [_spec(self.config.name, tool) for tool in await _all_tools(client)]
                     self._client = client
                     self._failures = 0
@@ -208,11 +151,25 @@ class _Connection:
                     cause = innermost(error)
                     ready.set_exception(
                         ServerError(
-                            f"server {self.config.name!r} did not start: {type(cause).__name__}: {cause}{_tail(errlog)}"
+                            redact(
+                                f"server {self.config.name!r} did not start: {type(cause).__name__}: {cause}"
+                                f"{_tail(errlog)}",
+                                self.config.secrets,
+                            )
                         )
                     )
             finally:
                 self._client = None
+
+    async def _transport(self, stack: AsyncExitStack, errlog: TextIO) -> Client:
+        config = self.config
+        if config.url is not None:
+            http = await stack.enter_async_context(create_mcp_http_client(headers=config.headers))
+            return Client(streamable_http_client(config.url, http_client=http))
+        parameters = StdioServerParameters(
+            command=config.command, args=list(config.args), env=config.env, cwd=config.cwd
+        )
+        return Client(stdio_client(parameters, errlog=errlog))
 
     async def call(self, spec: ToolSpec, params: Params, tool_s: float) -> ToolReply:
         client = self._client
@@ -225,7 +182,7 @@ class _Connection:
         except Exception as error:
             cause = innermost(error)
             if isinstance(cause, TimeoutError) or (isinstance(cause, MCPError) and cause.code == REQUEST_TIMEOUT):
-                raise ToolCallError(f"{spec.server}.{spec.name} did not answer within {tool_s:g} s.") from error
+                raise ToolTimeout(f"{spec.server}.{spec.name} did not answer within {tool_s:g} s.") from error
             if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED:
                 raise ToolCallError(f"{spec.server}.{spec.name}: {cause.message}") from error
             self._lost()
@@ -255,6 +212,24 @@ class _Connection:
             await self._close_owner()
 
 
+T = TypeVar("T")
+
+
+def redact(value: T, secrets: tuple[str, ...]) -> T:
+    """`value` with every secret in its texts replaced; JSON data of any depth that the wire can carry."""
+    if not secrets:
+        return value
+    made: Any = value
+    if isinstance(value, str):
+        for secret in sorted(secrets, key=len, reverse=True):
+            made = made.replace(secret, REDACTED)
+    elif isinstance(value, dict):
+        made = {redact(key, secrets): redact(item, secrets) for key, item in value.items()}
+    elif isinstance(value, list):
+        made = [redact(item, secrets) for item in value]
+    return cast(T, made)
+
+
 async def _all_tools(client: Client) -> list[Tool]:
     tools: list[Tool] = []
     cursor: str | None = None
@@ -268,7 +243,19 @@ async def _all_tools(client: Client) -> list[Tool]:
 
 
 def _spec(server: str, tool: Tool) -> ToolSpec:
-    return ToolSpec(server, tool.name, tool.description or "", tool.input_schema, tool.output_schema)
+    """Side effects by the server's own annotations: nothing said means that it writes."""
+    claims = tool.annotations
+    read = bool(claims and claims.read_only_hint)
+    effect: Effect = "read" if read else "irreversible" if claims and claims.destructive_hint else "write"
+    return ToolSpec(
+        server,
+        tool.name,
+        tool.description or "",
+        tool.input_schema,
+        tool.output_schema,
+        effect,
+        idempotent=read or bool(claims and claims.idempotent_hint),
+    )
 
 
 def _tail(errlog: TextIO, lines: int = 8) -> str:

@@ -32,6 +32,7 @@ from hypertool import blocks
 from hypertool.errors import (
     BlockError,
     BlockErrorKind,
+    CallFailure,
     ExecutorUnavailable,
     SandboxError,
     ServerError,
@@ -312,7 +313,15 @@ class _Session:
         self.ids.add(number)
         started = time.perf_counter()
         self.calls.append(
-            CallRecord(server, tool, params, ok=False, error=OPEN, start_s=round(started - self.begun, 4))
+            CallRecord(
+                server,
+                tool,
+                params,
+                ok=False,
+                error=OPEN,
+                failure="unfinished",
+                start_s=round(started - self.begun, 4),
+            )
         )
         if not self.tasks:
             self.busy_since = started
@@ -337,6 +346,7 @@ class _Session:
         name = f"{record.server}.{record.tool}"
         started = time.perf_counter()
         error, value, data = "", None, b"null"
+        failure: CallFailure | None = None
         try:
             with boundary(SandboxError, f"calling {name}"):
                 async with asyncio.timeout(self.limits.tool_s) as clock:
@@ -344,21 +354,23 @@ class _Session:
                     value = await self.call(record.server, record.tool, json.loads(json.dumps(record.params)))
                 data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
         except ToolCallError as refused:
-            error = str(refused) or "the tool failed without a text"
+            error, failure = str(refused) or "the tool failed without a text", refused.failure
         except ServerError as broken:
-            error = str(broken)
+            error, failure = str(broken), "server"
             self.server_errors.append(error)
         except SandboxError:
             if not clock.expired():
                 raise
-            error = f"{name} did not answer within {self.limits.tool_s:g} s."
+            error, failure = f"{name} did not answer within {self.limits.tool_s:g} s.", "timeout"
         if len(data) > self.limits.frame_mb * 2**20 - 100:
             error = f"{name} answered with {len(data):,} bytes, the limit is {self.limits.frame_mb} MiB."
+            failure = "tool"
         self.calls[place] = replace(
             record,
             ok=not error,
             reply=None if error else value,
             error=error or None,
+            failure=failure,
             seconds=round(time.perf_counter() - started, 4),
             bytes=len(data) if not error else 0,
         )

@@ -59,6 +59,8 @@ class OuterCall:
     seconds: float = 0.0
     inner: tuple[CallRecord, ...] = ()
     server_errors: tuple[str, ...] = ()
+    repeats: int = 0
+    """How often the very same failure had already happened in this episode."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import pytest
 
 from hypertool.interface import open_parts
-from hypertool.pool import Pool, load_servers
+from hypertool.pool import Pool
 from hypertool.sandbox import Executor
+from hypertool.servers import load_servers
 
 TESTS = Path(__file__).parent
 T = TypeVar("T")

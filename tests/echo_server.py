@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ImageContent, TextContent
+from mcp_types import ImageContent, TextContent, ToolAnnotations
 
 server = MCPServer("echo")
 
@@ -85,8 +86,26 @@ def process_id() -> str:
     return str(os.getpid())
 
 
+@server.tool(structured_output=False, annotations=ToolAnnotations(read_only_hint=True))
+def die_once(marker: str) -> str:
+    """Kill the server on the first call with this marker file, answer on the next; claims to be read-only."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os._exit(3)
+    return "alive"
+
+
+@server.tool(structured_output=False, annotations=ToolAnnotations(destructive_hint=True))
+def erase(what: str) -> str:
+    """Claim to have erased something for good."""
+    return f"erased {what}"
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1] == "broken":
         print("cannot find my configuration", file=sys.stderr)
         sys.exit(1)
-    server.run("stdio")
+    if len(sys.argv) > 2 and sys.argv[1] == "http":
+        server.run("streamable-http", port=int(sys.argv[2]))
+    else:
+        server.run("stdio")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,7 +16,8 @@ from typing import Any
 import pytest
 
 from hypertool.errors import ConfigError, ServerError, ToolCallError
-from hypertool.pool import Pool, load_servers
+from hypertool.pool import Pool
+from hypertool.servers import load_servers
 
 
 def with_pool(path: Path, use: Callable[[Pool], Awaitable[Any]], names: tuple[str, ...] = ("echo",)) -> Any:
@@ -87,6 +92,68 @@ def test_a_server_that_dies_is_blamed_restarted_and_the_call_not_repeated(server
     with_pool(servers_file, use)
 
 
+def test_only_a_tool_that_claims_to_be_read_only_is_called_again(servers_file: Path, tmp_path: Path) -> None:
+    async def use(pool: Pool) -> str:
+        return str((await pool.call("echo", "die_once", {"marker": str(tmp_path / "died")}, 20)).value)
+
+    assert with_pool(servers_file, use) == "alive"
+
+
+def test_effects_come_from_annotations_and_nothing_said_means_write(servers_file: Path) -> None:
+    async def use(pool: Pool) -> dict[str, tuple[str, bool]]:
+        return {spec.name: (spec.effect, spec.idempotent) for spec in pool.specs()}
+
+    effects = with_pool(servers_file, use)
+    assert effects["echo"] == ("write", False)
+    assert effects["die_once"] == ("read", True)
+    assert effects["erase"] == ("irreversible", False)
+
+
+def test_secrets_of_the_servers_file_stay_out_of_replies_and_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_API_KEY", "sk-very-secret")
+    script = str(Path(__file__).parent / "echo_server.py")
+    entry = {"command": sys.executable, "args": [script], "env": {"SERVICE_TOKEN": "${FAKE_API_KEY}", "MODE": "plain"}}
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"echo": entry}}))
+
+    async def use(pool: Pool) -> Any:
+        environment = (await pool.call("echo", "environment", {}, 20)).value
+        with pytest.raises(ToolCallError) as failed:
+            await pool.call("echo", "fail", {"reason": "bad key sk-very-secret"}, 20)
+        return environment, str(failed.value)
+
+    environment, error = with_pool(path, use)
+    assert environment["SERVICE_TOKEN"] == "[redacted]"
+    assert environment["MODE"] == "plain"
+    assert "bad key [redacted]" in error
+
+
+def test_a_server_over_streamable_http(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = str(Path(__file__).parent / "echo_server.py")
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"web": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}}}))
+
+    async def use(pool: Pool) -> Any:
+        return (await pool.call("web", "typed", {"rows": 1}, 20)).value
+
+    with pytest.raises(ServerError, match="'web' did not start"):
+        with_pool(path, use, ("web",))
+    with subprocess.Popen([sys.executable, script, "http", str(port)], stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(200):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                time.sleep(0.1)
+            assert with_pool(path, use, ("web",)) == {"rows": [{"id": 0}]}
+        finally:
+            server.kill()
+
+
 def test_noise_on_stdout_and_large_replies_do_no_harm(servers_file: Path) -> None:
     async def use(pool: Pool) -> None:
         assert (await pool.call("echo", "noise", {}, 20)).value == "ok"
@@ -139,7 +206,13 @@ def test_no_process_remains(servers_file: Path) -> None:
     [
         ("not json", "not a readable servers file"),
         ("{}", "no servers"),
-        ('{"mcpServers": {"a": {"args": []}}}', "no command"),
+        ('{"mcpServers": {"a": {"args": []}}}', "no command and no url"),
+        ('{"mcpServers": {"a": {"command": "python3", "url": "http://x"}}}', "both a command and a url"),
+        ('{"mcpServers": {"a": {"url": "ftp://x"}}}', "no http"),
+        ('{"mcpServers": {"a": {"url": "http://x/mcp", "type": "sse"}}}', "has type 'sse'"),
+        ('{"mcpServers": {"a": {"command": "python3", "timeout": "soon"}}}', "no positive number"),
+        ('{"mcpServers": {"a": {"command": "python3", "args": "x"}}}', "args is str"),
+        ('{"mcpServers": {"a": {"command": "python3", "disabled": true}}}', "every server is disabled"),
         ('{"mcpServers": {"a": {"command": "no-such-program"}}}', "'no-such-program' was not found"),
         ('{"mcpServers": {"a": {"command": "python3", "args": ["${NO_SUCH_VAR}"]}}}', "NO_SUCH_VAR is not set"),
         ('{"mcpServers": {"a": {"command": "python3", "cwd": "nowhere"}}}', "is no folder"),
@@ -163,3 +236,15 @@ def test_variables_and_folders_are_expanded(tmp_path: Path, monkeypatch: pytest.
     assert config.args == ("value",)
     assert config.env == {"A": "xvalue"}
     assert config.cwd == str(tmp_path / "data")
+
+
+def test_keys_of_other_clients_are_honoured_or_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {"type": "stdio", "command": "python3", "timeout": 30000, "alwaysAllow": ["x"], "comand": "y"}
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"a": entry, "off": {"command": "no-such-program", "disabled": True}}}))
+    servers = load_servers(path)
+    assert list(servers) == ["a"]
+    assert servers["a"].timeout_s == 30
+    told = capsys.readouterr().err
+    assert "key 'comand' is ignored. Did you mean 'command'?" in told
+    assert "alwaysAllow" not in told
