@@ -105,6 +105,8 @@ def named_servers(code: str) -> set[str] | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in CALLS and id(node) not in called:
             return None  # handed on under another name: map(call_tool, ...), partial(call_tool, ...)
+        if isinstance(node, ast.Name) and node.id == "describe_tools":
+            return None
     for call in _call_sites(tree):
         for server in _server_nodes(call):
             if not (isinstance(server, ast.Constant) and isinstance(server.value, str)):

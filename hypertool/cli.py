@@ -1,4 +1,4 @@
-"""The `hypertool` command. `hypertool exec` runs one block and prints its observation as one JSON object."""
+"""The `hypertool` command: `exec` runs one block and prints its observation, `serve` is an MCP server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hypertool import blocks, config
+from hypertool import blocks, config, serve
 from hypertool.approval import LEVELS, Approval
 from hypertool.errors import ConfigError, HyperToolError
 from hypertool.interface import Toolbox, open_parts
@@ -26,31 +26,55 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("exec", help="run one block over the configured servers")
     run.add_argument("block", type=Path, help="a file with the Python block")
-    run.add_argument("--servers", type=Path, required=True, help="an mcpServers JSON file")
     run.add_argument("--trace", action="store_true", help="add stdout and every inner call to the output")
-    run.add_argument(
-        "--limit", action="append", default=[], metavar="NAME=VALUE", help="override a limit, e.g. wall_s=20"
-    )
-    run.add_argument(
-        "--approve",
-        action="append",
-        default=[],
-        metavar="LEVEL|SERVER.TOOL",
-        help=f"what may run unasked: {', '.join(LEVELS)} (default write), or one tool by name; may be repeated",
-    )
+    front = commands.add_parser("serve", help="be an MCP server with one tool in front of the configured servers")
+    front.add_argument("--http", metavar="HOST:PORT", help="streamable HTTP at /mcp instead of stdio")
+    front.add_argument("--mode", choices=("hypertool", "hybrid"), default="hypertool", help="hybrid: inner tools too")
+    for command, default in ((run, "write"), (front, "read")):
+        command.add_argument("--servers", type=Path, required=True, help="an mcpServers JSON file")
+        command.add_argument(
+            "--limit", action="append", default=[], metavar="NAME=VALUE", help="override a limit, e.g. wall_s=20"
+        )
+        command.add_argument(
+            "--approve",
+            action="append",
+            metavar="LEVEL|SERVER.TOOL",
+            help=f"what runs unasked: {', '.join(LEVELS)} (default {default}), or one tool by name; may be repeated",
+        )
+        command.set_defaults(level=default)
     arguments = parser.parse_args(argv)
     try:
-        limits = config.load(Limits, None, arguments.limit)
-        code = _read_block(arguments.block, limits)
-        approval = Approval.parse(arguments.approve)
-        output = asyncio.run(_exec(arguments.servers, code, limits, approval, arguments.trace))
+        return _run(arguments)
     except HyperToolError as error:
         print(f"hypertool: {error}", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    limits = config.load(Limits, None, arguments.limit)
+    words = arguments.approve or []
+    approval = Approval.parse(words if any("." not in word for word in words) else [arguments.level, *words])
+    if arguments.command == "serve":
+        address = serve.parse_address(arguments.http) if arguments.http else None
+        asyncio.run(_serve(arguments.servers, limits, approval, arguments.mode, address))
+        return 0
+    code = _read_block(arguments.block, limits)
+    output = asyncio.run(_exec(arguments.servers, code, limits, approval, arguments.trace))
     print(json.dumps(output, ensure_ascii=False))
     return 0 if output["status"] else EXIT_BLOCK_FAILED
+
+
+async def _serve(
+    servers: Path, limits: Limits, approval: Approval, mode: serve.Mode, address: tuple[str, int] | None
+) -> None:
+    async with open_parts(load_servers(servers)) as (pool, executor):
+        front = serve.Front(pool, executor, limits, approval, mode)
+        count = f"{len(pool.specs())} tools of {len(pool.names)} servers"
+        where = f"http://{address[0]}:{address[1]}/mcp" if address else "stdio"
+        print(f"hypertool: {count} behind one, on {where}", file=sys.stderr)
+        await (serve.serve_http(front, *address) if address else serve.serve_stdio(front))
 
 
 def _read_block(path: Path, limits: Limits) -> str:

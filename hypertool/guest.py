@@ -251,8 +251,8 @@ class Channel:
         return Replies(value) if type(value) is list else value
 
 
-def tools_for(channel: Channel) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The two functions a block sees."""
+def tools_for(channel: Channel) -> dict[str, Callable[..., Any]]:
+    """The functions a block sees."""
 
     def call_tool(
         server_name: str | None = None,
@@ -304,7 +304,11 @@ def tools_for(channel: Channel) -> tuple[Callable[..., Any], Callable[..., Any]]
             values[place] = error
         return Replies(values)
 
-    return call_tool, call_tools
+    def describe_tools(*names: str) -> Any:
+        """Descriptions and schemas of the named servers ("git") or tools ("git.git_log"); of all without a name."""
+        return channel.call("hypertool", "describe_tools", {"names": [str(name) for name in names]})["result"]
+
+    return {"call_tool": call_tool, "call_tools": call_tools, "describe_tools": describe_tools}
 
 
 # Values ---------------------------------------------------------------------------------------------
@@ -502,9 +506,8 @@ def run_block(channel: Channel, request: dict[str, Any], result_chars: int, stdo
     linecache.cache[FILENAME] = (len(source), None, [line + "\n" for line in source], FILENAME)
     module = types.ModuleType("__main__")
     own = sys.modules["__main__"]
-    call_tool, call_tools = tools_for(channel)
     space = module.__dict__
-    space.update(call_tool=call_tool, call_tools=call_tools, ToolError=ToolError, __stop__=Stop)
+    space.update(tools_for(channel), ToolError=ToolError, __stop__=Stop)
     space.update(exit=sys.exit, quit=sys.exit)  # `site` would add them; they lead to a helpful text
     strict_loads = json.loads
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 from hypertool.approval import Approval
-from hypertool.errors import BlockError, CallFailure, ServerError, ToolCallError
+from hypertool.errors import BadArguments, BlockError, CallFailure, ServerError, ToolCallError, nearest
 from hypertool.pool import Pool
 from hypertool.sandbox import Executor, JailExecutor, Limits, Outcome
 from hypertool.servers import ServerConfig
 from hypertool.tools import BLOCK_TOOL, SEPARATOR, Params, ToolReply, ToolSpec, find, unknown_server
 from hypertool.trajectory import CallRecord, OuterCall
 
+OnCall = Callable[[str], Awaitable[None]]
+
+DESCRIBE = (BLOCK_TOOL, "describe_tools")  # how the block's describe_tools() arrives here
 MAX_HINTS = 3
 CUT = "\n[... cut: {kept} of {total} characters shown]"
 
@@ -96,12 +99,21 @@ class Toolbox:
             text = text[:max_chars] + CUT.format(kept=max_chars, total=len(text))
         return replace(call, observation=text, seconds=round(time.perf_counter() - started, 4))
 
-    async def block(self, code: str) -> tuple[Outcome, dict[str, Any]]:
-        """Run a block; inner calls reach only this episode's tools. Returns its outcome and its observation."""
+    async def block(self, code: str, on_call: OnCall | None = None) -> tuple[Outcome, dict[str, Any]]:
+        """Run a block; inner calls reach only this episode's tools. Returns its outcome and its observation.
+
+        `on_call` hears of every inner call when it is over, by its name `server.tool`.
+        """
         hints: list[str] = []
 
         async def inner(server: str, tool: str, params: Params) -> Any:
-            reply = await self._call(server, tool, params, hints)
+            if (server, tool) == DESCRIBE and server not in self._known:
+                return {"status": True, "result": self._describe(params.get("names"))}
+            try:
+                reply = await self._call(server, tool, params, hints)
+            finally:
+                if on_call is not None:
+                    await on_call(f"{server}.{tool}")
             return {"status": True, "result": reply.value}
 
         outcome = await self._executor.run(code, inner, self._limits)
@@ -109,6 +121,26 @@ class Toolbox:
         if (error := outcome.error) is not None:
             repeats = self._seen(BLOCK_TOOL, error.kind, error.type, error.message)
         return outcome, observation(outcome, hints, repeats)
+
+    def _describe(self, names: Any) -> list[dict[str, Any]]:
+        """What `describe_tools` returns in a block: schemas of the named servers or tools, of all if none is."""
+        wanted = [str(name) for name in names] if isinstance(names, list) else []
+        valid = {name: spec for spec in self.specs for name in (spec.server, f"{spec.server}.{spec.name}")}
+        for name in wanted:
+            if name not in valid:
+                listing = f"{nearest(name, valid)}Servers: {', '.join(self._known)}."
+                raise BadArguments(f"describe_tools: nothing is named {name!r}. {listing}")
+        return [
+            {
+                "server": spec.server,
+                "tool": spec.name,
+                "description": spec.description,
+                "input_schema": spec.input_schema,
+                "output_schema": spec.output_schema,
+            }
+            for spec in self.specs
+            if not wanted or spec.server in wanted or f"{spec.server}.{spec.name}" in wanted
+        ]
 
     def _seen(self, *failure: str) -> int:
         """How often this very failure has already happened in this episode."""

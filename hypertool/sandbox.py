@@ -18,13 +18,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import contextvars
 import json
 import marshal
 import math
 import os
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -99,6 +101,22 @@ class Outcome:
     """Seconds of `wall_s` during which at least one tool call was open."""
     server_errors: tuple[str, ...] = ()
     """Texts of the ServerErrors the block was told of: infrastructure, not the model's fault."""
+
+
+@contextlib.asynccontextmanager
+async def untimed() -> AsyncIterator[None]:
+    """For a tool caller that waits for a person: inside, neither the call's nor the block's clock runs."""
+    pause = _pause.get()
+    if pause is None:
+        yield
+        return
+    async with pause():
+        yield
+
+
+_pause: contextvars.ContextVar[Callable[[], AbstractAsyncContextManager[None]] | None] = contextvars.ContextVar(
+    "pause", default=None
+)
 
 
 class Executor(Protocol):
@@ -215,6 +233,9 @@ class _Session:
     traffic: int = 0
     tool_s: float = 0.0
     busy_since: float = 0.0
+    pauses: int = 0
+    paused_s: float = 0.0
+    paused_since: float = 0.0
 
     async def run(self, code: str) -> Outcome:
         self.begun = time.perf_counter()
@@ -225,7 +246,10 @@ class _Session:
         reading = asyncio.create_task(self._read(code))
         try:
             either: set[asyncio.Future[Any]] = {reading, self.fault}
-            await asyncio.wait(either, timeout=self.limits.wall_s, return_when=asyncio.FIRST_COMPLETED)
+            while (left := self.limits.wall_s - self._clock()) > 0 or self.pauses:
+                done, _ = await asyncio.wait(either, timeout=max(left, 0.05), return_when=asyncio.FIRST_COMPLETED)
+                if done:
+                    break
             if self.fault.done():
                 self.fault.result()
             outcome = reading.result() if reading.done() else self._out_of_time()
@@ -246,6 +270,27 @@ class _Session:
             for future in (*open_tasks, self.fault):
                 if future.done() and not future.cancelled():
                     future.exception()  # seen, so that asyncio does not report it
+
+    def _clock(self) -> float:
+        """Seconds of this block's own time: waiting for a person does not count."""
+        now = time.perf_counter()
+        return now - self.begun - self.paused_s - (now - self.paused_since if self.pauses else 0.0)
+
+    @contextlib.asynccontextmanager
+    async def _pausing(self, clock: asyncio.Timeout) -> AsyncIterator[None]:
+        loop, end = asyncio.get_running_loop(), clock.when()
+        left = end - loop.time() if end is not None else self.limits.tool_s
+        clock.reschedule(None)
+        self.pauses += 1
+        if self.pauses == 1:
+            self.paused_since = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.pauses -= 1
+            if not self.pauses:
+                self.paused_s += time.perf_counter() - self.paused_since
+            clock.reschedule(loop.time() + left)
 
     def _out_of_time(self) -> Outcome:
         waiting = self.tool_s + (time.perf_counter() - self.busy_since if self.tasks else 0.0)
@@ -350,6 +395,7 @@ class _Session:
         try:
             with boundary(SandboxError, f"calling {name}"):
                 async with asyncio.timeout(self.limits.tool_s) as clock:
+                    _pause.set(lambda: self._pausing(clock))
                     # a copy: what a caller does to its params must not reach the record
                     value = await self.call(record.server, record.tool, json.loads(json.dumps(record.params)))
                 data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
