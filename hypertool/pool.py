@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO, TypeVar, cast
 
@@ -32,6 +34,7 @@ from hypertool.servers import ServerConfig
 from hypertool.tools import Effect, Params, ToolReply, ToolSpec, find, unknown_server
 
 START_S = 60.0  # a Python server imports for 1-5 s, longer on a loaded machine
+KEEPER = Path(__file__).with_name("keeper.py")
 REDACTED = "[redacted]"
 MAX_PAGES = 100  # a server whose cursor never ends must not hang the start
 
@@ -166,9 +169,10 @@ class _Connection:
         if config.url is not None:
             http = await stack.enter_async_context(create_mcp_http_client(headers=config.headers))
             return Client(streamable_http_client(config.url, http_client=http))
-        parameters = StdioServerParameters(
-            command=config.command, args=list(config.args), env=config.env, cwd=config.cwd
-        )
+        command = [config.command, *config.args]
+        if sys.platform == "linux":  # elsewhere a server must notice by itself that its host was killed
+            command = [sys.executable, "-I", "-S", str(KEEPER), *command]
+        parameters = StdioServerParameters(command=command[0], args=command[1:], env=config.env, cwd=config.cwd)
         return Client(stdio_client(parameters, errlog=errlog))
 
     async def call(self, spec: ToolSpec, params: Params, tool_s: float) -> ToolReply:

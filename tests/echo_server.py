@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -101,7 +103,18 @@ def erase(what: str) -> str:
     return f"erased {what}"
 
 
+@server.tool(structured_output=False)
+def stay(seconds: float) -> str:
+    """Start a process in a session of its own and hang with it."""
+    child = subprocess.Popen(["sleep", str(seconds)], start_new_session=True)
+    Path(os.environ["MARKER"]).write_text(f"{os.getpid()} {child.pid}")
+    time.sleep(seconds)
+    return "stayed"
+
+
 if __name__ == "__main__":
+    if "MARKER" in os.environ:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if len(sys.argv) > 1 and sys.argv[1] == "broken":
         print("cannot find my configuration", file=sys.stderr)
         sys.exit(1)

@@ -201,6 +201,34 @@ def test_no_process_remains(servers_file: Path) -> None:
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the keeper needs Linux")
+def test_a_killed_host_leaves_no_server_and_nothing_a_server_started(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    script = str(Path(__file__).parent / "echo_server.py")
+    entry = {"command": sys.executable, "args": [script], "env": {"MARKER": str(marker)}}
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"echo": entry}}))
+    code = (
+        "import asyncio, sys\nfrom pathlib import Path\nfrom hypertool.pool import Pool\n"
+        "from hypertool.servers import load_servers\n"
+        "async def main():\n"
+        "    async with Pool(load_servers(Path(sys.argv[1]))) as pool:\n"
+        "        await pool.call('echo', 'stay', {'seconds': 300}, 300)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)]) as host:
+        while not (marker.exists() and marker.read_text()):
+            assert host.poll() is None
+            time.sleep(0.05)
+        host.kill()
+    pids = [int(pid) for pid in marker.read_text().split()]
+    assert len(pids) == 2
+    end = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

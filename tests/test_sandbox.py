@@ -184,7 +184,7 @@ async def left_over(before: set[int]) -> set[int]:
         ("import random\nresult = random.random()", 0.8444218515250481),
         ("from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nresult = P(3)", {"x": 3}),
         ("from zoneinfo import ZoneInfo\nresult = str(ZoneInfo('Asia/Tokyo'))", "Asia/Tokyo"),
-        ("result = __name__, len([n for n in dir() if not n.startswith('_')])", ["__main__", 5]),
+        ("result = __name__, len([n for n in dir() if not n.startswith('_')])", ["__main__", 6]),
         ("total = 0\ndef add(n):\n    global total\n    total += n\nadd(4)\nresult = total", 4),
     ],
 )
