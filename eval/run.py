@@ -32,6 +32,7 @@ import worlds
 from hypertool import config, prompts, rollout, runs, tables
 from hypertool.agent import Budget
 from hypertool.errors import ConfigError, HyperToolError, nearest
+from hypertool.executors import AUTO
 from hypertool.interface import open_parts
 from hypertool.model import EndpointModel, Model, ScriptedModel
 from hypertool.sandbox import Limits
@@ -64,6 +65,7 @@ class EvalConfig:
     max_inner_calls: int = Budget.max_inner_calls
     context_tokens: int = Budget.context_tokens
     tokenizer: str = "models/qwen3-tokenizer/tokenizer.json"
+    executor: str = AUTO  # auto, or one of hypertool.executors; never replaced by another
     results: str = "results"
 
 
@@ -178,7 +180,7 @@ async def evaluate(
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
     )
-    async with open_parts(servers) as parts:
+    async with open_parts(servers, executor_name=settings.executor) as parts:
         shared = {
             **{
                 key: value

@@ -8,6 +8,7 @@ The map, lowest layer first (docs/architecture.md has the picture; import-linter
     pool  sandbox  prompts              MCP servers; running one block; the one renderer
     model                               chat endpoint, scripted expert
     interface                           the one tool: pool and sandbox meet here
+    executors                           which isolation this machine offers
     agent                               the loop, in three arms
     scoring  verify  data  metrics      after the episode
     runs; rollout  tables               a run on disk; many episodes; tables

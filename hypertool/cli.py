@@ -13,6 +13,7 @@ from typing import Any
 from hypertool import blocks, config, serve
 from hypertool.approval import LEVELS, Approval
 from hypertool.errors import ConfigError, HyperToolError
+from hypertool.executors import AUTO, EXECUTORS
 from hypertool.interface import Toolbox, open_parts
 from hypertool.sandbox import Limits
 from hypertool.servers import load_servers
@@ -41,6 +42,12 @@ def main(argv: list[str] | None = None) -> int:
             metavar="LEVEL|SERVER.TOOL",
             help=f"what runs unasked: {', '.join(LEVELS)} (default {default}), or one tool by name; may be repeated",
         )
+        command.add_argument(
+            "--executor",
+            choices=(AUTO, *EXECUTORS),
+            default=AUTO,
+            help="what isolates the block; auto takes the strongest that works here, never none",
+        )
         command.set_defaults(level=default)
     arguments = parser.parse_args(argv)
     try:
@@ -58,22 +65,27 @@ def _run(arguments: argparse.Namespace) -> int:
     approval = Approval.parse(words if any("." not in word for word in words) else [arguments.level, *words])
     if arguments.command == "serve":
         address = serve.parse_address(arguments.http) if arguments.http else None
-        asyncio.run(_serve(arguments.servers, limits, approval, arguments.mode, address))
+        asyncio.run(_serve(arguments.servers, limits, approval, arguments.mode, address, arguments.executor))
         return 0
     code = _read_block(arguments.block, limits)
-    output = asyncio.run(_exec(arguments.servers, code, limits, approval, arguments.trace))
+    output = asyncio.run(_exec(arguments.servers, code, limits, approval, arguments.trace, arguments.executor))
     print(json.dumps(output, ensure_ascii=False))
     return 0 if output["status"] else EXIT_BLOCK_FAILED
 
 
 async def _serve(
-    servers: Path, limits: Limits, approval: Approval, mode: serve.Mode, address: tuple[str, int] | None
+    servers: Path,
+    limits: Limits,
+    approval: Approval,
+    mode: serve.Mode,
+    address: tuple[str, int] | None,
+    executor_name: str,
 ) -> None:
-    async with open_parts(load_servers(servers)) as (pool, executor):
+    async with open_parts(load_servers(servers), executor_name=executor_name) as (pool, executor):
         front = serve.Front(pool, executor, limits, approval, mode)
         count = f"{len(pool.specs())} tools of {len(pool.names)} servers"
         where = f"http://{address[0]}:{address[1]}/mcp" if address else "stdio"
-        print(f"hypertool: {count} behind one, on {where}", file=sys.stderr)
+        print(f"hypertool: {count} behind one, on {where}; blocks run in {executor.name}", file=sys.stderr)
         await (serve.serve_http(front, *address) if address else serve.serve_stdio(front))
 
 
@@ -91,16 +103,19 @@ def _read_block(path: Path, limits: Limits) -> str:
     return code
 
 
-async def _exec(servers: Path, code: str, limits: Limits, approval: Approval, trace: bool) -> dict[str, Any]:
+async def _exec(
+    servers: Path, code: str, limits: Limits, approval: Approval, trace: bool, executor_name: str
+) -> dict[str, Any]:
     configured = load_servers(servers)
     named = blocks.named_servers(code)
     start = list(configured) if named is None else [name for name in configured if name in named]
-    async with open_parts(configured, start) as (pool, executor):
+    async with open_parts(configured, start, executor_name) as (pool, executor):
         toolbox = Toolbox(pool, executor, pool.specs(), limits, pool.names, approval)
         outcome, output = await toolbox.block(code)
     if trace:
         output["stdout"] = outcome.stdout
         output["calls"] = [dataclasses.asdict(call) for call in outcome.calls]
+        output["executor"] = executor.name
         output["seconds"] = round(outcome.wall_s, 4)
     return output
 

@@ -4,7 +4,9 @@ Run by path as `python -I -S -B -X utf8 guest.py FD` and imported by nobody; sta
 zygote (FD is its control socket) preloads what blocks import and never runs a block. A child gives up
 its rights for good (rlimits, then a seccomp allow-list) *before* it receives any code. What happens in
 here protects the block's own answer; what protects the host is the jail, the filter and the fact that
-the parent treats every frame from here as hostile. x86-64 Linux only: the filter is a table of numbers.
+the parent treats every frame from here as hostile. Linux only; the filter is a table of numbers for x86-64
+and one for aarch64, the latter untested. With a second argument (JSON, see `confine`) the zygote locks files
+by Landlock, for machines where bubblewrap has no namespaces to offer.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import linecache
 import marshal
 import math
 import os
+import pathlib
 import random
 import resource
 import select
@@ -60,29 +63,64 @@ THREAD_STACK = 512 * 1024
 
 # The filter -----------------------------------------------------------------------------------------
 
-ALLOWED = {
-    "read": 0, "write": 1, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
-    "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
-    "pread64": 17, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "select": 23, "sched_yield": 24,
-    "mremap": 25, "madvise": 28, "dup": 32, "dup2": 33, "pause": 34, "nanosleep": 35, "getitimer": 36,
-    "alarm": 37, "setitimer": 38, "getpid": 39, "sendto": 44, "recvfrom": 45, "shutdown": 48, "exit": 60,
-    "uname": 63, "getcwd": 79, "readlink": 89, "gettimeofday": 96, "getrlimit": 97, "getrusage": 98,
-    "sysinfo": 99, "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108,
-    "getppid": 110, "getgroups": 115, "getresuid": 118, "getresgid": 120, "sigaltstack": 131,
-    "gettid": 186, "time": 201, "futex": 202, "sched_getaffinity": 204, "getdents64": 217,
-    "set_tid_address": 218, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230,
-    "exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "newfstatat": 262, "readlinkat": 267,
-    "faccessat": 269, "pselect6": 270, "ppoll": 271, "set_robust_list": 273, "epoll_pwait": 281,
-    "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293, "getrandom": 318,
-    "membarrier": 324, "statx": 332, "rseq": 334, "faccessat2": 439, "epoll_pwait2": 441,
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Names and numbers of the system calls of one architecture, and what sets it apart."""
+
+    audit: int
+    """The kernel's AUDIT_ARCH constant: a call under another ABI kills."""
+    calls: dict[str, int]
+
+    def allowed(self) -> list[int]:
+        """The calls let through whatever their arguments are. Not every architecture has every call."""
+        return [number for name, number in self.calls.items() if name not in LOOKED_AT]
+
+
+LOOKED_AT = ("openat", "clone", "clone3", "prlimit64", "socketpair", "ioctl", "fcntl")
+MACHINES = {
+    "x86_64": Machine(0xC000003E, {
+        "read": 0, "write": 1, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
+        "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
+        "ioctl": 16, "pread64": 17, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "select": 23,
+        "sched_yield": 24, "mremap": 25, "madvise": 28, "dup": 32, "dup2": 33, "pause": 34, "nanosleep": 35,
+        "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "sendto": 44, "recvfrom": 45, "shutdown": 48,
+        "socketpair": 53, "clone": 56, "exit": 60, "uname": 63, "fcntl": 72, "getcwd": 79, "readlink": 89,
+        "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "sysinfo": 99, "times": 100, "getuid": 102,
+        "getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110, "getgroups": 115, "getresuid": 118,
+        "getresgid": 120, "sigaltstack": 131, "gettid": 186, "time": 201, "futex": 202, "sched_getaffinity": 204,
+        "getdents64": 217, "set_tid_address": 218, "clock_gettime": 228, "clock_getres": 229,
+        "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "openat": 257,
+        "newfstatat": 262, "readlinkat": 267, "faccessat": 269, "pselect6": 270, "ppoll": 271,
+        "set_robust_list": 273, "epoll_pwait": 281, "eventfd2": 290, "epoll_create1": 291, "dup3": 292,
+        "pipe2": 293, "prlimit64": 302, "getrandom": 318, "membarrier": 324, "statx": 332, "rseq": 334,
+        "clone3": 435, "faccessat2": 439, "epoll_pwait2": 441,
+    }),
+    # Written from the kernel's table; no block has ever run on such a machine here: UNTESTED.
+    "aarch64": Machine(0xC00000B7, {
+        "getcwd": 17, "eventfd2": 19, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23,
+        "dup3": 24, "fcntl": 25, "ioctl": 29, "faccessat": 48, "openat": 56, "close": 57, "pipe2": 59,
+        "getdents64": 61, "lseek": 62, "read": 63, "write": 64, "readv": 65, "writev": 66, "pread64": 67,
+        "pselect6": 72, "ppoll": 73, "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93,
+        "exit_group": 94, "set_tid_address": 96, "futex": 98, "set_robust_list": 99, "nanosleep": 101,
+        "getitimer": 102, "setitimer": 103, "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115,
+        "sched_getaffinity": 123, "sched_yield": 124, "sigaltstack": 132, "rt_sigaction": 134,
+        "rt_sigprocmask": 135, "rt_sigreturn": 139, "getresuid": 148, "getresgid": 150, "times": 153,
+        "getgroups": 158, "uname": 160, "getrlimit": 163, "getrusage": 165, "gettimeofday": 169, "getpid": 172,
+        "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176, "getegid": 177, "gettid": 178,
+        "sysinfo": 179, "socketpair": 199, "sendto": 206, "recvfrom": 207, "shutdown": 210, "brk": 214,
+        "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233,
+        "prlimit64": 261, "getrandom": 278, "membarrier": 283, "statx": 291, "rseq": 293, "clone3": 435,
+        "faccessat2": 439, "epoll_pwait2": 441,
+    }),
 }  # fmt: skip
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 EPERM, EACCES, ENOTTY, ENOSYS = 1, 13, 25, 38
 LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 
-def seccomp_program() -> bytes:
-    """The BPF program: kill on a foreign ABI, allow the table, look at five calls' arguments, else EPERM."""
+def seccomp_program(machine: Machine) -> bytes:
+    """The BPF program: kill on a foreign ABI, allow the table, look at seven calls' arguments, else EPERM."""
 
     def op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("=HBBI", code, yes, no, value)
@@ -93,8 +131,8 @@ def seccomp_program() -> bytes:
     def high(argument: int) -> bytes:
         return op(LOAD, 20 + 8 * argument)
 
-    def when(number: int, *body: bytes) -> bytes:
-        return op(EQUAL, number, 0, len(body)) + b"".join(body)
+    def when(name: str, *body: bytes) -> bytes:
+        return op(EQUAL, machine.calls[name], 0, len(body)) + b"".join(body)
 
     def one_of(argument: int, values: Sequence[int], otherwise: int) -> tuple[bytes, ...]:
         checks = [op(EQUAL, value, len(values) - i, 0) for i, value in enumerate(values)]
@@ -106,18 +144,18 @@ def seccomp_program() -> bytes:
     named = threads | 0x7E020000
     return b"".join(
         (
-            op(LOAD, 4) + op(EQUAL, 0xC000003E, 1, 0) + op(RETURN, KILL),  # AUDIT_ARCH_X86_64 or die
+            op(LOAD, 4) + op(EQUAL, machine.audit, 1, 0) + op(RETURN, KILL),
             op(LOAD, 0) + op(AT_LEAST, 0x40000000, 0, 1) + op(RETURN, KILL),  # the x32 ABI
-            *(when(number, allow) for number in ALLOWED.values()),
-            when(435, op(RETURN, ERRNO | ENOSYS)),  # clone3 hides its flags; libc falls back to clone
-            when(257, low(2), op(ANY_BIT, writing, 0, 1), op(RETURN, ERRNO | EACCES), allow),  # openat
-            when(56, high(0), op(EQUAL, 0, 1, 0), refuse, low(0), op(AND, named), op(EQUAL, threads, 1, 0),
-                 refuse, allow),  # clone
-            when(302, low(2), op(EQUAL, 0, 1, 0), refuse, high(2), op(EQUAL, 0, 1, 0), refuse, allow),
-            when(53, *one_of(0, (socket.AF_UNIX,), EPERM)),  # socketpair
-            when(16, *one_of(1, (0x5421, 0x5450, 0x5451), ENOTTY)),  # ioctl: FIONBIO, FIONCLEX, FIOCLEX
-            # fcntl: duplicate and flags. F_SETOWN with F_SETSIG would send signals to other blocks.
-            when(72, *one_of(1, (0, 1, 2, 3, 4, 1030), EPERM)),
+            *(op(EQUAL, number, 0, 1) + allow for number in machine.allowed()),
+            when("clone3", op(RETURN, ERRNO | ENOSYS)),  # hides its flags; libc falls back to clone
+            when("openat", low(2), op(ANY_BIT, writing, 0, 1), op(RETURN, ERRNO | EACCES), allow),
+            when("clone", high(0), op(EQUAL, 0, 1, 0), refuse, low(0), op(AND, named), op(EQUAL, threads, 1, 0),
+                 refuse, allow),
+            when("prlimit64", low(2), op(EQUAL, 0, 1, 0), refuse, high(2), op(EQUAL, 0, 1, 0), refuse, allow),
+            when("socketpair", *one_of(0, (socket.AF_UNIX,), EPERM)),
+            when("ioctl", *one_of(1, (0x5421, 0x5450, 0x5451), ENOTTY)),  # FIONBIO, FIONCLEX, FIOCLEX
+            # duplicate and flags. F_SETOWN with F_SETSIG would send signals to other blocks.
+            when("fcntl", *one_of(1, (0, 1, 2, 3, 4, 1030), EPERM)),
             refuse,
         )
     )  # fmt: skip
@@ -147,6 +185,76 @@ def lock_up(program: bytes, cpu_s: int, memory_mb: int) -> None:
     for arguments in ((38, 1, 0, 0, 0), (22, 2, ctypes.byref(code), 0, 0)):  # no new privileges; filter
         if libc.prctl(*arguments):
             raise OSError(ctypes.get_errno(), "prctl refused")
+
+
+# Landlock, where there are no namespaces ------------------------------------------------------------
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF, CAPSET = 444, 445, 446, {"x86_64": 126, "aarch64": 91}
+READ_FILE, READ_DIR = 1 << 2, 1 << 3
+FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}  # by ABI, cumulative
+NO_TCP, NO_SIGNALS_OR_ABSTRACT_SOCKETS = 0b11, 0b11
+NOBODY = 65534
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
+
+
+def _system_call(number: int, *arguments: Any) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    value = int(libc.syscall(ctypes.c_long(number), *arguments))
+    if value < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"system call {number}: {os.strerror(error)}")
+    return value
+
+
+def drop_rights(files: Sequence[str]) -> None:
+    """Leave root for good: another user where that one can read the interpreter, else root without any power."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.getuid() == 0:
+        outside = all(_others_can_read(path) for path in files)
+        for capability in range(64):
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if outside:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    _system_call(CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)())
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs refused")
+
+
+def _others_can_read(path: str) -> bool:
+    real = pathlib.Path(path).resolve()
+    wanted = 0o005 if real.is_dir() else 0o004
+    through = all(folder.stat().st_mode & 0o001 for folder in real.parents)
+    return through and real.stat().st_mode & wanted == wanted
+
+
+def landlock(readable: Sequence[str], listable: Sequence[str]) -> int:
+    """Of all files, let this process and its children read these; no TCP, no signals out. Returns the ABI."""
+    abi = _system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    files = FILE_RIGHTS[max(known for known in FILE_RIGHTS if known <= abi)]
+    handled = [files, NO_TCP if abi >= 4 else 0, NO_SIGNALS_OR_ABSTRACT_SOCKETS if abi >= 6 else 0]
+    handled = handled[: 3 if abi >= 6 else 2 if abi >= 4 else 1]
+    rules = (ctypes.c_uint64 * len(handled))(*handled)
+    ruleset = _system_call(CREATE_RULESET, rules, ctypes.c_size_t(ctypes.sizeof(rules)), ctypes.c_uint32(0))
+    for path, rights in [*((path, READ_FILE | READ_DIR) for path in readable), *((p, READ_DIR) for p in listable)]:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        if not pathlib.Path(path).is_dir():
+            rights &= READ_FILE
+        rule = struct.pack("=Qi", rights, descriptor)
+        _system_call(ADD_RULE, ruleset, ctypes.c_uint32(1), rule, ctypes.c_uint32(0))
+        os.close(descriptor)
+    _system_call(RESTRICT_SELF, ruleset, ctypes.c_uint32(0))
+    os.close(ruleset)
+    return abi
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends: nothing else does, without a pid namespace."""
+    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) or os.getppid() != parent:
+        os._exit(70)
 
 
 # The channel ----------------------------------------------------------------------------------------
@@ -499,11 +607,8 @@ def snapshot() -> Callable[[], None]:
     return restore
 
 
-def run_block(channel: Channel, request: dict[str, Any], result_chars: int, stdout: Output) -> None:
-    """Run the code in a fresh `__main__`, then answer once with `done` or `fail`."""
-    source = request["source"].splitlines()
-    code = marshal.loads(base64.b64decode(request["code"]))
-    linecache.cache[FILENAME] = (len(source), None, [line + "\n" for line in source], FILENAME)
+def run_block(channel: Channel, result_chars: int, stdout: Output) -> None:
+    """Wait for the code, run it in a fresh `__main__`, answer once with `done` or `fail`."""
     module = types.ModuleType("__main__")
     own = sys.modules["__main__"]
     space = module.__dict__
@@ -517,8 +622,12 @@ def run_block(channel: Channel, request: dict[str, Any], result_chars: int, stdo
 
     json.loads = loads
     restore = snapshot()
-    sys.modules["__main__"] = module
     sys.stdout, sys.stderr, sys.stdin = stdout, Output(0), io.StringIO()
+    request = channel.receive()  # a child that was forked ahead waits here, with the work above behind it
+    source = request["source"].splitlines()
+    code = marshal.loads(base64.b64decode(request["code"]))
+    linecache.cache[FILENAME] = (len(source), None, [line + "\n" for line in source], FILENAME)
+    sys.modules["__main__"] = module
     try:
         answer: dict[str, Any] = {}
         try:
@@ -564,18 +673,29 @@ def child(program: bytes, order: dict[str, Any]) -> NoReturn:
     signal.signal(signal.SIGXCPU, out_of_cpu)
     lock_up(program, order["cpu_s"], order["memory_mb"])
     channel = Channel(order["frame_bytes"], order["max_parallel"])
-    run_block(channel, channel.receive(), order["result_chars"], Output(order["stdout_chars"]))
+    run_block(channel, order["result_chars"], Output(order["stdout_chars"]))
     os._exit(0)
 
 
 # The zygote -----------------------------------------------------------------------------------------
 
 
-def zygote(control: socket.socket) -> NoReturn:
+def confine(order: dict[str, Any]) -> None:
+    """Give up what bubblewrap would have withheld: `files` to read, `folders` to list, the `parent` to die with."""
+    files, folders = order["files"], order["folders"]
+    drop_rights([*files, *folders])
+    die_with(order["parent"])  # after the change of user, which would undo it
+    landlock(files, folders)
+
+
+def zygote(control: socket.socket, confinement: str) -> NoReturn:
     """Fork on request, hand out pidfds, reap and report, until the control socket closes."""
     for name in PRELOAD.split():
         importlib.import_module(name)
-    program = seccomp_program()
+    program = seccomp_program(MACHINES[os.uname().machine])
+    if confinement:
+        confine(json.loads(confinement))
+    own = os.getpid()
     os.environ.clear()
     os.dup2(0, 2)  # until here the parent could read a reason for failure; a block gets the null device
     gc.collect()
@@ -608,6 +728,8 @@ def zygote(control: socket.socket) -> NoReturn:
                 continue
             if process == 0:
                 try:
+                    if confinement:
+                        die_with(own)
                     os.dup2(descriptors[0], BLOCK_FD)
                     child(program, order)
                 finally:
@@ -620,6 +742,6 @@ def zygote(control: socket.socket) -> NoReturn:
 
 
 if __name__ == "__main__":
-    if os.uname().machine != "x86_64" or sys.maxsize < 2**32:
-        sys.exit(f"the sandbox's filter is written for x86-64 Linux, this is {os.uname().machine}")
-    zygote(socket.socket(fileno=int(sys.argv[1])))
+    if os.uname().machine not in MACHINES or sys.maxsize < 2**32:
+        sys.exit(f"the sandbox's filter is written for {' and '.join(MACHINES)}, this is {os.uname().machine}")
+    zygote(socket.socket(fileno=int(sys.argv[1])), "".join(sys.argv[2:]))

@@ -16,8 +16,9 @@ from typing import Any
 
 from hypertool.approval import Approval
 from hypertool.errors import BadArguments, BlockError, CallFailure, ServerError, ToolCallError, nearest
+from hypertool.executors import AUTO, open_executor
 from hypertool.pool import Pool
-from hypertool.sandbox import Executor, JailExecutor, Limits, Outcome
+from hypertool.sandbox import Executor, Limits, Outcome
 from hypertool.servers import ServerConfig
 from hypertool.tools import BLOCK_TOOL, SEPARATOR, Params, ToolReply, ToolSpec, find, unknown_server
 from hypertool.trajectory import CallRecord, OuterCall
@@ -206,12 +207,11 @@ def _error_text(message: str) -> str:
 
 @asynccontextmanager
 async def open_parts(
-    servers: dict[str, ServerConfig], names: list[str] | None = None
+    servers: dict[str, ServerConfig], names: list[str] | None = None, executor_name: str = AUTO
 ) -> AsyncIterator[tuple[Pool, Executor]]:
-    """A started pool (all of `servers`, or `names`) and a started jail; both closed at the end."""
-    executor = JailExecutor()
+    """A started pool (all of `servers`, or `names`) and a started executor; both closed at the end."""
     async with Pool(servers) as pool:
-        await executor.start()
+        executor = await open_executor(executor_name)
         try:
             await pool.start(names)
             yield pool, executor

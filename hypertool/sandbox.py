@@ -9,7 +9,8 @@ It knows no MCP. A fault of the block is a `BlockError` inside the outcome; only
     await jail.aclose()                                  # leaves no process
 
 Three layers keep a block in: bubblewrap's namespaces (no network, no files but the interpreter, no other
-processes), the guest's seccomp filter and rlimits, and this file, which counts, times and finally kills.
+processes) or else Landlock, the guest's seccomp filter and rlimits, and this file, which counts, times and
+finally kills. executors.py chooses.
 What is covered, and what is not: docs/sandbox.md.
 """
 
@@ -41,7 +42,7 @@ from hypertool.errors import (
     ToolCallError,
     boundary,
 )
-from hypertool.jail import Child, Zygote, ZygoteLost
+from hypertool.jail import Child, Confinement, Zygote, ZygoteLost
 from hypertool.trajectory import CallRecord
 
 ToolCaller = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
@@ -137,19 +138,23 @@ class _Ended(Exception):
 
 
 class JailExecutor:
-    """CPython under bubblewrap: one zygote per executor, one forked child per block.
+    """CPython in a jail: one zygote per executor, one forked child per block, the next child forked ahead.
 
     Bound to the event loop that first uses it. At most `max_blocks` blocks run at once, the rest wait:
-    `Limits.memory_mb` times that number should fit the machine.
+    `Limits.memory_mb` times that number should fit the machine. `confinement` is what holds the zygote:
+    bubblewrap's namespaces, or Landlock where there are none (docs/sandbox.md says what is weaker).
     """
 
-    name = "jail-bwrap"
     isolation = "os"
 
-    def __init__(self, max_blocks: int = 16) -> None:
+    def __init__(self, max_blocks: int = 16, confinement: Confinement = "bwrap") -> None:
+        self.name = f"jail-{confinement}"
+        self._confinement = confinement
         self._slots = asyncio.Semaphore(max_blocks)
         self._starting = asyncio.Lock()
         self._zygote: Zygote | None = None
+        self._spare: tuple[dict[str, int], Child] | None = None
+        self._refilling: asyncio.Task[None] | None = None
         self._closed = False
 
     async def start(self) -> None:
@@ -185,17 +190,47 @@ class JailExecutor:
             for _ in range(2):
                 zygote = await self._alive()
                 with contextlib.suppress(ZygoteLost):  # nothing of the block has run yet, so try again
-                    child = await zygote.fork(order)
+                    child = self._take_spare(order) or await zygote.fork(order)
                     try:
                         return await _Session(child, call, limits).run(code)
                     finally:
                         child.kill()
+                        self._refill(order)
         raise SandboxError("the sandbox's zygote died twice before the block could start")
+
+    def _take_spare(self, order: dict[str, int]) -> Child | None:
+        """The child forked ahead, if it was locked up under these very limits and still lives."""
+        if self._spare is None:
+            return None
+        (locked_under, child), self._spare = self._spare, None
+        if locked_under == order and not child.exited.done():
+            return child
+        child.kill()
+        return None
+
+    def _refill(self, order: dict[str, int]) -> None:
+        """Fork the next block's child once this one has answered: off the path of any block."""
+        if self._spare is None and self._refilling is None and not self._closed:
+            self._refilling = asyncio.create_task(self._fork_ahead(order))
+
+    async def _fork_ahead(self, order: dict[str, int]) -> None:
+        try:
+            with contextlib.suppress(ZygoteLost, SandboxError):
+                if self._zygote is not None and not self._zygote.lost:
+                    self._spare = (order, await self._zygote.fork(order))
+        finally:
+            self._refilling = None
 
     async def aclose(self) -> None:
         """End the zygote and every block. A block in flight ends as `crashed`."""
         self._closed = True
         async with self._starting:
+            if self._refilling is not None:
+                self._refilling.cancel()
+                await asyncio.wait({self._refilling})
+            if self._spare is not None:
+                self._spare[1].kill()
+                self._spare = None
             if self._zygote is not None:
                 await self._zygote.aclose()
 
@@ -207,11 +242,11 @@ class JailExecutor:
                 await self._zygote.aclose()
                 self._zygote = None
                 with contextlib.suppress(ExecutorUnavailable):
-                    self._zygote = await Zygote.spawn()
+                    self._zygote = await Zygote.spawn(self._confinement)
                     return self._zygote
                 await asyncio.sleep(BACK_OFF_S)  # then once more, and its reason goes to the caller
             if self._zygote is None:
-                self._zygote = await Zygote.spawn()
+                self._zygote = await Zygote.spawn(self._confinement)
             return self._zygote
 
 
@@ -306,10 +341,11 @@ class _Session:
             program = base64.b64encode(marshal.dumps(blocks.compiled(code))).decode()
             await self._write(json.dumps({"op": "run", "source": code, "code": program}).encode())
             while True:
-                await self.free.acquire()  # above max_parallel nothing is read
+                await self._room()  # above max_parallel nothing is read
                 message = await self._frame()
                 if message.get("op") == "call":
-                    self._begin(message)
+                    if not self.child.exited.done():  # nobody waits for a dead block's call
+                        self._begin(message)
                     continue
                 stdout = _text(message.get("stdout"), self.limits.stdout_chars + 100)
                 if message.get("op") == "done" and "result" in message:
@@ -321,6 +357,18 @@ class _Session:
             return Outcome(error=ended.error)
         except (asyncio.IncompleteReadError, ConnectionError):
             return Outcome(error=await self._post_mortem())
+
+    async def _room(self) -> None:
+        """Wait for a free place among the open calls; a block that has died does not wait for its calls."""
+        if not self.free.locked():
+            await self.free.acquire()
+            return
+        place = asyncio.create_task(self.free.acquire())
+        either: set[asyncio.Future[Any]] = {place, self.child.exited}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            place.cancel()
 
     async def _frame(self) -> dict[str, Any]:
         size = int.from_bytes(await self.reader.readexactly(4))

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import pytest
 
 from hypertool.errors import ExecutorUnavailable, SandboxError, ServerError, ToolCallError
-from hypertool.jail import GUEST
+from hypertool.jail import GUEST, Confinement
 from hypertool.sandbox import JailExecutor, Limits, Outcome
 
 T = TypeVar("T")
@@ -52,9 +52,10 @@ async def tools(server: str, tool: str, params: dict[str, Any]) -> Any:
 class Jail:
     """A started executor with the loop it lives in."""
 
-    def __init__(self, runner: asyncio.Runner) -> None:
+    def __init__(self, runner: asyncio.Runner, confinement: Confinement) -> None:
         self.runner = runner
-        self.executor = JailExecutor()
+        self.confinement = confinement
+        self.executor = JailExecutor(confinement=confinement)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
@@ -80,10 +81,10 @@ class Jail:
         assert self.result(code) == ['["A", "B", "C"]', 3]
 
 
-@pytest.fixture(scope="module")
-def jail() -> Iterator[Jail]:
+@pytest.fixture(scope="module", params=["bwrap", "landlock"])
+def jail(request: pytest.FixtureRequest) -> Iterator[Jail]:
     with asyncio.Runner() as runner:
-        jail = Jail(runner)
+        jail = Jail(runner, request.param)
         jail.wait(jail.executor.start())
         yield jail
         jail.wait(jail.executor.aclose())
@@ -284,7 +285,7 @@ def test_a_runtime_error_shows_six_frames_at_most(jail: Jail) -> None:
 @pytest.mark.parametrize(
     ("code", "kind_of_error", "text", "absent"),
     [
-        ("open('/etc/passwd')", "FileNotFoundError", "not available in a block; use call_tool", "persists"),
+        ("open('/nowhere')", "FileNotFoundError", "not available in a block; use call_tool", "persists"),
         ("raise TimeoutError('slow')", "TimeoutError", "slow", "not available"),
         ("import numpy", "ModuleNotFoundError", "Only the Python standard library", "network"),
         ("print(rows)", "NameError", "Nothing persists between blocks", "network"),
@@ -549,7 +550,7 @@ def test_the_whole_table_of_system_calls(jail: Jail) -> None:
     )
     by_argument = {16, 53, 56, 72, 257, 302}  # tested one by one above
     # 335 and 336, the kernel's own probe returns, are exempt from any filter and end the caller by a signal
-    skip = {*runpy.run_path(str(GUEST))["ALLOWED"].values(), *by_argument, 335, 336}
+    skip = {*runpy.run_path(str(GUEST))["MACHINES"]["x86_64"].allowed(), *by_argument, 335, 336}
     open_calls = jail.result(code.replace("SKIP", repr(skip)))
     assert open_calls == [435]  # clone3 says ENOSYS, so that libc falls back
 
@@ -591,7 +592,7 @@ def test_an_address_lookup(jail: Jail) -> None:
 def test_reading_the_password_file(jail: Jail) -> None:
     error = jail.attack("result = open('/etc/passwd').read()", "runtime").error
     assert error is not None
-    assert error.type == "FileNotFoundError"
+    assert error.type == ("FileNotFoundError" if jail.confinement == "bwrap" else "PermissionError")
 
 
 def test_reading_processes(jail: Jail) -> None:
@@ -604,6 +605,9 @@ def test_the_project_is_not_readable(jail: Jail) -> None:
 
 
 def test_the_root_holds_the_interpreter_and_nothing_else(jail: Jail) -> None:
+    if jail.confinement == "landlock":
+        jail.attack("import posix\nresult = posix.listdir('/')", "runtime")
+        return
     top = jail.result("import posix\nresult = sorted(posix.listdir('/'))")
     prefix = Path(sys.base_prefix).resolve().parts[1]
     assert set(top) <= {"guest.py", "lib", "lib64", "usr", prefix}
@@ -808,14 +812,14 @@ def test_cancelling_the_run_kills_the_block_and_its_calls(jail: Jail) -> None:
         before = await settled()
         task = asyncio.create_task(jail.executor.run("result = call_tool('m', 'x')", hang, Limits()))
         await asyncio.sleep(0.5)
-        assert len(descendants()) == len(before) + 1
+        assert len(descendants() - before) == 1  # the child forked ahead, if there was one, had other limits
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert cancelled.is_set()
         return await left_over(before)
 
-    assert jail.wait(scene()) == set()
+    assert len(jail.wait(scene())) <= 1  # the next block's child, forked ahead
     jail.clean()
 
 
@@ -829,7 +833,7 @@ def test_a_block_that_ignores_its_channel_is_killed_at_the_end(jail: Jail, code:
         assert outcome.error.kind == "wall_limit"
         return await left_over(before)
 
-    assert jail.wait(scene()) == set()
+    assert len(jail.wait(scene())) <= 1  # the next block's child, forked ahead
 
 
 def test_threads_do_not_outlive_the_answer(jail: Jail) -> None:
@@ -839,10 +843,27 @@ def test_threads_do_not_outlive_the_answer(jail: Jail) -> None:
         assert (await jail.executor.run(code, tools, QUICK)).result == 1
         return await left_over(before)
 
-    assert jail.wait(scene()) == set()
+    assert len(jail.wait(scene())) <= 1  # the next block's child, forked ahead
+
+
+def test_landlock_leaves_the_names_of_files_but_no_power_of_root(jail: Jail) -> None:
+    """What is weaker without namespaces, as docs/sandbox.md says: metadata can be asked for, contents cannot."""
+    if jail.confinement == "bwrap":
+        assert jail.result("import os\nresult = os.path.exists('/etc/passwd')") is False
+        return
+    assert jail.result("import os\nresult = os.path.exists('/etc/passwd')") is True
+    blocks = [process for process in jail.wait(settled()) if GUEST.name in command_line(process)]
+    assert blocks
+    for process in blocks:
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+        for capabilities in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert int(status[capabilities], 16) == 0, capabilities
+        assert status["NoNewPrivs"] == "1"
 
 
 def test_the_zygote_lives_in_namespaces_of_its_own(jail: Jail) -> None:
+    if jail.confinement == "landlock":
+        return
     assert jail.result("import posix\nresult = posix.getuid(), posix.getppid(), posix.uname().nodename") == [
         65534,
         1,
@@ -872,7 +893,7 @@ def test_no_process_remains_after_aclose() -> None:
         async with own_executor() as executor:
             hanging = asyncio.create_task(executor.run("import time\ntime.sleep(99)\nresult = 1", tools, Limits()))
             await asyncio.sleep(0.5)
-            assert len(descendants() - before) == 3  # bubblewrap, zygote, block
+            assert len(descendants() - before) in (3, 4)  # bubblewrap, zygote, block, perhaps one forked ahead
         assert descendants() <= before
         outcome = await hanging
         assert outcome.error is not None
