@@ -6,9 +6,9 @@ The map, lowest layer first (docs/architecture.md has the picture; import-linter
     tools  trajectory  tasks  config  servers  records
     blocks  jail  approval              a block as a syntax tree; the jail's processes; who lets a call happen
     pool  sandbox  prompts              MCP servers; running one block; the one renderer
+    executors                           which isolation this machine offers
     model                               chat endpoint, scripted expert
     interface                           the one tool: pool and sandbox meet here
-    executors                           which isolation this machine offers
     agent                               the loop, in three arms
     scoring  verify  data  metrics      after the episode
     runs; rollout  tables               a run on disk; many episodes; tables

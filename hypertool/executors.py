@@ -26,15 +26,14 @@ async def open_executor(name: str = AUTO, max_blocks: int = 16) -> Executor:
     """
     if name != AUTO and name not in EXECUTORS:
         raise ConfigError(f"unknown executor {name!r}. {nearest(name, EXECUTORS)}Valid: {AUTO}, {', '.join(EXECUTORS)}")
+    if name != AUTO:
+        return await _started(name, max_blocks)
     reasons = []
-    for candidate in EXECUTORS if name == AUTO else [name]:
-        executor = EXECUTORS[candidate](max_blocks)
+    for candidate in EXECUTORS:
         try:
-            await executor.start()
+            return await _started(candidate, max_blocks)
         except ExecutorUnavailable as error:
             reasons.append(f"{candidate}: {error}")
-        else:
-            return executor
     raise ExecutorUnavailable("nothing here can isolate a block, so none will run.\n  " + "\n  ".join(reasons))
 
 
@@ -43,10 +42,16 @@ async def probe() -> dict[str, str]:
     found = {}
     for name in EXECUTORS:
         try:
-            executor = await open_executor(name)
+            executor = await _started(name, max_blocks=1)
         except ExecutorUnavailable as error:
-            found[name] = str(error).rpartition(f"{name}: ")[2]
+            found[name] = str(error)
         else:
             await executor.aclose()
             found[name] = ""
     return found
+
+
+async def _started(name: str, max_blocks: int) -> Executor:
+    executor = EXECUTORS[name](max_blocks)
+    await executor.start()
+    return executor

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import ctypes
 import dataclasses
 import datetime
@@ -161,6 +162,14 @@ def seccomp_program(machine: Machine) -> bytes:
     )  # fmt: skip
 
 
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
+
+
+def _prctl(option: int, value: int, pointer: Any = 0) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, pointer, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl {option} refused")
+
+
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 
@@ -180,11 +189,8 @@ def lock_up(program: bytes, cpu_s: int, memory_mb: int) -> None:
     limit(resource.RLIMIT_NOFILE, 64)
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_NPROC, ALL_BLOCKS_THREADS)
-    libc = ctypes.CDLL(None, use_errno=True)
-    code = _Program(len(program) // 8, program)
-    for arguments in ((38, 1, 0, 0, 0), (22, 2, ctypes.byref(code), 0, 0)):  # no new privileges; filter
-        if libc.prctl(*arguments):
-            raise OSError(ctypes.get_errno(), "prctl refused")
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(PR_SET_SECCOMP, 2, ctypes.byref(_Program(len(program) // 8, program)))
 
 
 # Landlock, where there are no namespaces ------------------------------------------------------------
@@ -194,7 +200,6 @@ READ_FILE, READ_DIR = 1 << 2, 1 << 3
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}  # by ABI, cumulative
 NO_TCP, NO_SIGNALS_OR_ABSTRACT_SOCKETS = 0b11, 0b11
 NOBODY = 65534
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 
 
 def _system_call(number: int, *arguments: Any) -> int:
@@ -209,19 +214,18 @@ def _system_call(number: int, *arguments: Any) -> int:
 
 def drop_rights(files: Sequence[str]) -> None:
     """Leave root for good: another user where that one can read the interpreter, else root without any power."""
-    libc = ctypes.CDLL(None, use_errno=True)
     if os.getuid() == 0:
         outside = all(_others_can_read(path) for path in files)
         for capability in range(64):
-            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+            with contextlib.suppress(OSError):  # this kernel has fewer, or the host holds no right to drop it
+                _prctl(PR_CAPBSET_DROP, capability)
         if outside:
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     _system_call(CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)())
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no_new_privs refused")
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _others_can_read(path: str) -> bool:
@@ -231,8 +235,8 @@ def _others_can_read(path: str) -> bool:
     return through and real.stat().st_mode & wanted == wanted
 
 
-def landlock(readable: Sequence[str], listable: Sequence[str]) -> int:
-    """Of all files, let this process and its children read these; no TCP, no signals out. Returns the ABI."""
+def landlock(readable: Sequence[str], listable: Sequence[str]) -> None:
+    """Of all files, let this process and its children read these; no TCP, no signals out."""
     abi = _system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     files = FILE_RIGHTS[max(known for known in FILE_RIGHTS if known <= abi)]
     handled = [files, NO_TCP if abi >= 4 else 0, NO_SIGNALS_OR_ABSTRACT_SOCKETS if abi >= 6 else 0]
@@ -248,12 +252,12 @@ def landlock(readable: Sequence[str], listable: Sequence[str]) -> int:
         os.close(descriptor)
     _system_call(RESTRICT_SELF, ruleset, ctypes.c_uint32(0))
     os.close(ruleset)
-    return abi
 
 
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent ends: nothing else does, without a pid namespace."""
-    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) or os.getppid() != parent:
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
         os._exit(70)
 
 
