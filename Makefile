@@ -1,6 +1,6 @@
 # Thin: each target is one command; the logic is Python. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-serve check test demo worlds data train serve eval report sizes clean doctor docs results scripts tests
+.PHONY: bench benchmarks help setup setup-serve check test demo worlds data train serve eval report sizes clean doctor docs results scripts tests
 
 PY := .venv/bin/python
 MODEL ?=
@@ -54,6 +54,9 @@ eval: setup  ## measure a model: make eval MODEL=scripted|path|url [ARM= WORLD= 
 
 report:  ## the comparison tables of results/
 	$(PY) eval/report.py $(ARGS)
+
+bench: setup  ## what a block costs, against in-process exec and the bare SDK client: results/executor
+	$(PY) benchmarks/executor.py $(ARGS)
 
 sizes:  ## the ten longest files
 	@git ls-files '*.py' | xargs wc -l | sort -rn | sed -n 2,11p

@@ -136,7 +136,7 @@ class Toolbox:
                 "server": spec.server,
                 "tool": spec.name,
                 "description": spec.description,
-                "input_schema": spec.input_schema,
+                "input_schema": spec.shown_schema,
                 "output_schema": spec.output_schema,
             }
             for spec in self.specs

@@ -3,7 +3,8 @@
 A connection is opened, used and closed by the task that owns it, because the SDK's contexts must be left in
 the task that entered them. A call that dies with its server is reported as failed, because nobody knows whether
 it had taken effect; only a tool annotated read-only or idempotent is called once more, on a new server. The next
-call starts the server again. Secrets of the servers file are kept out of replies and errors.
+call starts the server again. A server that left a call unanswered must answer a question before it gets the next
+one, else it is replaced. Secrets of the servers file are kept out of replies and errors.
 
     async with Pool(load_servers(Path("servers.json")))  # servers.py as pool:
         await pool.start(["git"])
@@ -33,6 +34,7 @@ from hypertool.errors import ConfigError, ServerError, ToolCallError, ToolTimeou
 from hypertool.servers import ServerConfig
 from hypertool.tools import Effect, Params, ToolReply, ToolSpec, find, unknown_server
 
+ANSWER_S = 2.0  # a server that left a call unanswered has this long to list its tools, or it hangs
 START_S = 60.0  # a Python server imports for 1-5 s, longer on a loaded machine
 KEEPER = Path(__file__).with_name("keeper.py")
 REDACTED = "[redacted]"
@@ -111,11 +113,14 @@ class _Connection:
         self._stop = asyncio.Event()
         self._lock = asyncio.Lock()
         self._failures = 0
+        self._unanswered = False
 
     async def ensure(self) -> None:
-        """Start the server unless it runs. Raises ServerError with the tail of its stderr."""
+        """Start the server unless it runs and answers. Raises ServerError with the tail of its stderr."""
+        if self._client is not None and not self._unanswered:
+            return
         async with self._lock:
-            if self._client is not None:
+            if self._client is not None and await self._answers(self._client):
                 return
             await self._close_owner()
             if self._failures:
@@ -131,6 +136,22 @@ class _Connection:
                 raise ServerError(
                     f"server {self.config.name!r} did not list its tools within {START_S:.0f} s; {self._by_hand}"
                 ) from None
+
+    async def _answers(self, client: Client) -> bool:
+        """Whether a server that let a call pass by still speaks; one that does not is given up."""
+        if not self._unanswered:
+            return True
+        self._unanswered = False
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await client.list_tools(cache_mode="refresh")  # a ping is not part of every protocol version
+        except Exception as error:
+            cause = innermost(error)
+            if isinstance(cause, MCPError) and cause.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+                return True  # a refusal is an answer
+            self._lost()
+            return False
+        return True
 
     @property
     def _by_hand(self) -> str:
@@ -180,15 +201,21 @@ class _Connection:
         if client is None:
             raise ServerError(f"server {self.config.name!r} is not running")
         try:
-            result = await asyncio.wait_for(
-                client.call_tool(spec.name, params, read_timeout_seconds=tool_s), tool_s + 5
-            )
+            async with asyncio.timeout(tool_s + 5):
+                result = await client.call_tool(spec.name, params, read_timeout_seconds=tool_s)
+        except asyncio.CancelledError:  # the clock of a block, usually
+            self._unanswered = True
+            raise
         except Exception as error:
             cause = innermost(error)
             if isinstance(cause, TimeoutError) or (isinstance(cause, MCPError) and cause.code == REQUEST_TIMEOUT):
+                self._unanswered = True
                 raise ToolTimeout(f"{spec.server}.{spec.name} did not answer within {tool_s:g} s.") from error
             if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED:
                 raise ToolCallError(f"{spec.server}.{spec.name}: {cause.message}") from error
+            if isinstance(cause, (RuntimeError, ValueError)):  # the SDK, on a reply against the schema it should keep
+                said = str(cause).split("\n")[0]
+                raise ToolCallError(f"{spec.server}.{spec.name} broke its own contract: {said}") from error
             self._lost()
             raise ServerError(
                 f"server {self.config.name!r} died during {spec.name}; whether the call took effect is unknown"
@@ -298,13 +325,21 @@ def _unwrap(spec: ToolSpec, structured: Any) -> Any:
 
 
 def _block_text(block: Any) -> str:
+    """Text as it is; of anything else a marker with its type and size, because a block cannot look at it."""
     if block.type == "text":
         return str(block.text)
-    if block.type == "resource" and getattr(block.resource, "text", None) is not None:
-        return str(block.resource.text)
+    if block.type == "resource":
+        if getattr(block.resource, "text", None) is not None:
+            return str(block.resource.text)
+        return _marker("resource", block.resource.mime_type, block.resource.blob)
     if block.type in ("image", "audio"):
-        return f"[{block.type} {block.mime_type}, {len(block.data) * 3 // 4} bytes]"
-    return f"[{block.type}]"
+        return _marker(block.type, block.mime_type, block.data)
+    return f"[{block.type} {block.uri}]" if block.type == "resource_link" else f"[{block.type}]"
+
+
+def _marker(kind: str, mime_type: str | None, data: str) -> str:
+    size = len(data) * 3 // 4 - data[-2:].count("=")  # of the bytes that base64 stands for
+    return f"[{kind} {mime_type or 'of unknown type'}, {size} bytes]"
 
 
 def parse_text(text: str) -> Any:
@@ -312,6 +347,6 @@ def parse_text(text: str) -> Any:
     if text.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     return text

@@ -11,14 +11,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
+from urllib.parse import unquote
 
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import SchemaError, best_match
 from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from hypertool.errors import BadArguments, nearest
 
 SEPARATOR = "__"  # joins server and tool into the exposed name of an atomic tool
 BLOCK_TOOL = "hypertool"  # the exposed name of the block tool, in every arm that has it
+
+MAX_INLINED = 2_000  # parts of a schema with its references replaced; beyond, types only
 
 Params = dict[str, Any]
 
@@ -46,6 +51,11 @@ class ToolSpec:
     def exposed_name(self) -> str:
         return f"{self.server}{SEPARATOR}{self.name}"
 
+    @cached_property
+    def shown_schema(self) -> dict[str, Any]:
+        """The input schema as prompts show it: without references (`inlined`)."""
+        return inlined(self.input_schema)
+
     def openai(self) -> dict[str, Any]:
         """The OpenAI function form of an atomic tool."""
         return {
@@ -53,14 +63,14 @@ class ToolSpec:
             "function": {
                 "name": self.exposed_name,
                 "description": self.description,
-                "parameters": self.input_schema,
+                "parameters": self.shown_schema,
             },
         }
 
     def signature(self) -> str:
         """One line: `name(arg: type, opt?: type = default) - first sentence of the description`."""
-        required = set(self.input_schema.get("required", []))
-        properties: dict[str, Any] = self.input_schema.get("properties", {})
+        required = set(self.shown_schema.get("required", []))
+        properties: dict[str, Any] = self.shown_schema.get("properties", {})
         ordered = sorted(properties, key=lambda key: key not in required)  # stable: required first
         arguments = []
         for key in ordered:
@@ -74,7 +84,21 @@ class ToolSpec:
 
     @cached_property
     def _validator(self) -> Any:
-        return validator_for(self.input_schema)(self.input_schema)
+        """None for a schema that is no JSON Schema. References to elsewhere are not fetched."""
+        schema = _with_null(self.input_schema)
+        kind = validator_for(schema)
+        try:
+            kind.check_schema(schema)
+        except SchemaError:
+            return None
+        return kind(schema, registry=Registry())
+
+    def _faults(self, params: Params) -> list[Any]:
+        """The validator's errors; none where the schema cannot be judged by, so that the server must."""
+        try:
+            return list(self._validator.iter_errors(params)) if self._validator else []
+        except Unresolvable:
+            return []
 
     @property
     def _where(self) -> str:
@@ -85,13 +109,14 @@ class ToolSpec:
         required: list[str] = self.input_schema.get("required", [])
         named = [
             f"{'*' if key in required else ''}{key}: {type_name(schema)}"
-            for key, schema in self.input_schema.get("properties", {}).items()
+            for key, schema in self.shown_schema.get("properties", {}).items()
         ]
         return f"Parameters (* = required): {', '.join(named)}." if named else "It takes no parameters."
 
     def check(self, params: Params) -> None:
         """Raise BadArguments, naming the valid parameters, if `params` do not fit the input schema."""
-        if self._validator.is_valid(params):
+        faults = self._faults(params)
+        if not faults:
             return
         properties: dict[str, Any] = self.input_schema.get("properties", {})
         for key in self.input_schema.get("required", []):
@@ -105,7 +130,7 @@ class ToolSpec:
                     raise BadArguments(
                         f"{self._where}: unknown parameter {key!r}. {nearest(key, properties)}{self._listing}"
                     )
-        error = best_match(self._validator.iter_errors(params))
+        error = best_match(faults)
         path = ".".join(str(part) for part in error.absolute_path) or "arguments"
         raise BadArguments(f"{self._where}: {path}: {error.message[:300]}. {self._listing}")
 
@@ -134,6 +159,62 @@ class ToolReply:
     bytes: int
 
 
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with every local `$ref` replaced by what it names, for models, which do not follow references.
+
+    A schema without references is returned as it is. A reference into itself becomes its bare type, as does
+    everything beyond MAX_INLINED parts; one that leads nowhere stays. For validation use the original.
+    """
+    if '"$ref"' not in json.dumps(schema):
+        return schema
+    left = MAX_INLINED
+
+    def target(reference: str) -> Any:
+        found: Any = schema
+        for part in reference.removeprefix("#").split("/")[1:]:
+            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            found = found[int(key)] if isinstance(found, list) else found[key]
+        return found
+
+    def one(value: Any, inside: tuple[str, ...]) -> Any:
+        nonlocal left
+        left -= 1
+        if isinstance(value, list):
+            return [one(item, inside) for item in value]
+        if not isinstance(value, dict):
+            return value
+        reference = value.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            dropped = ("$defs", "definitions") if value is schema else ()
+            return {key: one(item, inside) for key, item in value.items() if key not in dropped}
+        try:
+            named = target(reference)
+        except (KeyError, IndexError, ValueError, TypeError):
+            return value
+        beside = {key: one(item, inside) for key, item in value.items() if key != "$ref"}
+        if not isinstance(named, dict) or reference in inside or left < 0:
+            return {"type": named.get("type", "object") if isinstance(named, dict) else "object", **beside}
+        return {**one(named, (*inside, reference)), **beside}
+
+    made = one(schema, ())
+    assert isinstance(made, dict)
+    return made
+
+
+def _with_null(value: Any) -> Any:
+    """The schema with OpenAPI's `nullable: true`, the third spelling of nullable, in JSON Schema's own words."""
+    if isinstance(value, list):
+        return [_with_null(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _with_null(item) for key, item in value.items()}
+    if made.get("nullable") is True and isinstance(made.get("type"), str):
+        made["type"] = [made["type"], "null"]
+        if isinstance(made.get("enum"), list) and None not in made["enum"]:
+            made["enum"] = [*made["enum"], None]
+    return made
+
+
 def type_name(schema: dict[str, Any]) -> str:
     """A short name for a JSON Schema type: `string`, `integer[]`, `string | null`, `"a" | "b"`, `any`."""
     if "enum" in schema:
@@ -142,8 +223,10 @@ def type_name(schema: dict[str, Any]) -> str:
         if key in schema:
             return " | ".join(type_name(option) for option in schema[key])
     kind = schema.get("type", "any")
+    if schema.get("nullable") is True and isinstance(kind, str):
+        kind = [kind, "null"]
     if isinstance(kind, list):
-        return " | ".join(kind)
+        return " | ".join(type_name({**schema, "type": one, "nullable": False}) for one in kind)
     if kind == "array":
         return f"{type_name(schema.get('items', {}))}[]"
     if kind == "object" and schema.get("properties"):

@@ -49,6 +49,13 @@ def sleep(seconds: float) -> str:
 
 
 @server.tool()
+async def freeze(seconds: float) -> str:
+    """Hold the server's only event loop, so that it answers nobody."""
+    time.sleep(seconds)
+    return "thawed"
+
+
+@server.tool()
 def die() -> str:
     """Kill the server in the middle of a call."""
     os._exit(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import runpy
 import socket
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from typing import Any
 
 import pytest
 
-from hypertool.errors import ConfigError, ServerError, ToolCallError
+from hypertool.errors import ConfigError, ServerError, ToolCallError, ToolTimeout
 from hypertool.pool import Pool
 from hypertool.servers import load_servers
+
+RAW = Path(__file__).with_name("raw_server.py")
 
 
 def with_pool(path: Path, use: Callable[[Pool], Awaitable[Any]], names: tuple[str, ...] = ("echo",)) -> Any:
@@ -79,6 +82,47 @@ def test_a_slow_tool_ends_at_its_limit_and_the_server_stays_usable(servers_file:
         return elapsed
 
     assert with_pool(servers_file, use) < 4
+
+
+def test_a_server_that_hangs_is_replaced_and_one_that_is_slow_is_not(servers_file: Path) -> None:
+    async def use(pool: Pool) -> list[str]:
+        ids = [(await pool.call("echo", "process_id", {}, 20)).value]
+        for tool in ("sleep", "freeze"):
+            with pytest.raises(ToolTimeout, match=f"echo.{tool} did not answer within 0.5 s"):
+                await pool.call("echo", tool, {"seconds": 30}, 0.5)
+            ids.append((await pool.call("echo", "process_id", {}, 20)).value)
+        with contextlib.suppress(TimeoutError):  # given up by the caller rather than by the pool
+            async with asyncio.timeout(0.5):
+                await pool.call("echo", "freeze", {"seconds": 30}, 20)
+        return [*ids, (await pool.call("echo", "process_id", {}, 20)).value]
+
+    before, slow, hung, given_up = with_pool(servers_file, use)
+    assert before == slow
+    assert len({slow, hung, given_up}) == 3
+
+
+def test_every_form_of_reply(tmp_path: Path) -> None:
+    """The conversion table of docs/interface.md; FORMS says what each reply must become."""
+    entry = {"command": sys.executable, "args": [str(RAW)]}
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"raw": entry}}))
+    forms = runpy.run_path(str(RAW))
+
+    async def use(pool: Pool) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name in forms["FORMS"]:
+            try:
+                made[name] = (await pool.call("raw", name, {}, 20)).value
+            except ToolCallError as error:
+                made[name] = forms["FAILS"] + str(error)
+        return made
+
+    made = with_pool(path, use, ("raw",))
+    for name, (_, _, value) in forms["FORMS"].items():
+        if isinstance(value, str) and value.startswith(forms["FAILS"]):
+            assert str(made[name]).startswith(value), name
+        else:
+            assert made[name] == value, name
 
 
 def test_a_server_that_dies_is_blamed_restarted_and_the_call_not_repeated(servers_file: Path) -> None:
