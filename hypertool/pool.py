@@ -111,37 +111,48 @@ class _Connection:
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
-        self._lock = asyncio.Lock()
+        self._reviving: asyncio.Task[None] | None = None
         self._failures = 0
         self._unanswered = False
 
     async def ensure(self) -> None:
-        """Start the server unless it runs and answers. Raises ServerError with the tail of its stderr."""
+        """Start the server unless it runs and answers. Raises ServerError with the tail of its stderr.
+
+        One start serves all who wait for it, and goes on when one of them gives up.
+        """
         if self._client is not None and not self._unanswered:
             return
-        async with self._lock:
-            if self._client is not None and await self._answers(self._client):
-                return
+        if self._reviving is None:
+            self._reviving = asyncio.create_task(self._revive(), name=f"start:{self.config.name}")
+            self._reviving.add_done_callback(self._revived)
+        await asyncio.shield(self._reviving)
+
+    def _revived(self, task: asyncio.Task[None]) -> None:
+        self._reviving = None
+        if not task.cancelled():
+            task.exception()  # seen, whether or not anybody still waits
+
+    async def _revive(self) -> None:
+        if self._client is not None and await self._answers(self._client):
+            self._unanswered = False
+            return
+        await self._close_owner()
+        if self._failures:
+            await asyncio.sleep(min(0.2 * 2**self._failures, 5.0))
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stop = asyncio.Event()
+        self._owner = asyncio.create_task(self._own(ready), name=f"mcp:{self.config.name}")
+        try:
+            await asyncio.wait_for(asyncio.shield(ready), START_S)
+        except TimeoutError:
             await self._close_owner()
-            if self._failures:
-                await asyncio.sleep(min(0.2 * 2**self._failures, 5.0))
-            ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._stop = asyncio.Event()
-            self._owner = asyncio.create_task(self._own(ready), name=f"mcp:{self.config.name}")
-            try:
-                await asyncio.wait_for(asyncio.shield(ready), START_S)
-            except TimeoutError:
-                await self._close_owner()
-                self._failures += 1
-                raise ServerError(
-                    f"server {self.config.name!r} did not list its tools within {START_S:.0f} s; {self._by_hand}"
-                ) from None
+            self._failures += 1
+            raise ServerError(
+                f"server {self.config.name!r} did not list its tools within {START_S:.0f} s; {self._by_hand}"
+            ) from None
 
     async def _answers(self, client: Client) -> bool:
         """Whether a server that let a call pass by still speaks; one that does not is given up."""
-        if not self._unanswered:
-            return True
-        self._unanswered = False
         try:
             async with asyncio.timeout(ANSWER_S):
                 await client.list_tools(cache_mode="refresh")  # a ping is not part of every protocol version
@@ -167,6 +178,7 @@ class _Connection:
                     self.specs = [_spec(self.config.name, tool) for tool in await _all_tools(client)]
                     self._client = client
                     self._failures = 0
+                    self._unanswered = False
                     ready.set_result(None)
                     await self._stop.wait()
             except Exception as error:
@@ -239,8 +251,10 @@ class _Connection:
         self._owner = None
 
     async def close(self) -> None:
-        async with self._lock:
-            await self._close_owner()
+        if self._reviving is not None:
+            self._reviving.cancel()
+            await asyncio.wait({self._reviving})
+        await self._close_owner()
 
 
 T = TypeVar("T")

@@ -320,3 +320,17 @@ def test_keys_of_other_clients_are_honoured_or_named(tmp_path: Path, capsys: pyt
     told = capsys.readouterr().err
     assert "key 'comand' is ignored. Did you mean 'command'?" in told
     assert "alwaysAllow" not in told
+
+
+def test_a_caller_that_gives_up_does_not_stop_the_server_from_being_replaced(servers_file: Path) -> None:
+    async def use(pool: Pool) -> bool:
+        before = (await pool.call("echo", "process_id", {}, 20)).value
+        with pytest.raises(ToolTimeout):
+            await pool.call("echo", "freeze", {"seconds": 600}, 0.3)
+        for _ in range(100):  # each gives up long before the question and the new start can be over
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    return bool((await pool.call("echo", "process_id", {}, 20)).value != before)
+        return False
+
+    assert with_pool(servers_file, use)
